@@ -1,0 +1,1 @@
+"""From raw sources to checked, compiled samples."""

@@ -1,0 +1,1 @@
+"""Metrics, audit rules and the report: reads result folders, never a model."""

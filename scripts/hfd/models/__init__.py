@@ -1,0 +1,1 @@
+"""The models: one interface (base.py), one module or package per model."""

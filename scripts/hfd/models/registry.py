@@ -1,0 +1,35 @@
+"""Find a model by the name of its module."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+from hfd.errors import HfdError
+from hfd.models.base import DuplexModel
+
+
+def create_model(module: str, settings: Mapping[str, Any]) -> DuplexModel:
+    """Make the model of ``hfd.models.<module>`` with its settings checked and nothing loaded.
+
+    Raises:
+        HfdError: no such model, one of its packages is missing, or a setting is wrong.
+    """
+    try:
+        found = importlib.import_module(f"hfd.models.{module}")
+    except ModuleNotFoundError as error:
+        if error.name == f"hfd.models.{module}":
+            raise HfdError(
+                f"there is no model module {module!r}",
+                file="config/models.yaml",
+                field="module",
+                remedy="Use the name of a file in scripts/hfd/models",
+            ) from error
+        raise HfdError(
+            f"model {module!r} needs the Python package {error.name!r}, which is not installed",
+            file="config/models.yaml",
+            field="python",
+            remedy=f"Name an interpreter with the packages of envs/{module}.yaml, or use --sdm conda",
+        ) from error
+    return found.MODEL(settings)

@@ -1,0 +1,58 @@
+"""Units: the slices of media time that a model is fed, one after the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hfd.media_time import PICTURE_SAMPLES, SAMPLE_RATE
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One picture of a compiled file.
+
+    Attributes:
+        index: number of the picture in the file; its pts is exactly ``index / 5`` seconds.
+        rgb: uint8, shape [height, width, 3], upright (rotation already applied).
+    """
+
+    index: int
+    rgb: np.ndarray
+
+    @property
+    def pts_samples(self) -> int:
+        """Time of the picture in 16 kHz samples."""
+        return self.index * PICTURE_SAMPLES
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Media time ``[start, start + len(pcm))``, in samples at 16 kHz.
+
+    Attributes:
+        index: number of the unit in the file, from 0.
+        start: first sample of the unit.
+        pcm: float32 mono in [-1, 1], shape [unit_samples]; the last unit is zero-filled.
+        frames: every 5 fps picture whose pts lies in the unit, in order (may be empty).
+        valid_samples: how many samples of `pcm` come from the file.
+        is_last: whether the file ends in this unit; nothing is ever sent after it.
+    """
+
+    index: int
+    start: int
+    pcm: np.ndarray
+    frames: tuple[Frame, ...]
+    valid_samples: int
+    is_last: bool
+
+    @property
+    def t0(self) -> float:
+        """Start of the unit in media seconds."""
+        return self.start / SAMPLE_RATE
+
+    @property
+    def t1(self) -> float:
+        """Media second at which the unit's last sample exists."""
+        return (self.start + len(self.pcm)) / SAMPLE_RATE
