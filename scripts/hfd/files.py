@@ -42,7 +42,9 @@ def fsync_path(path: Path) -> None:
 
 def _beside(target: Path, suffix: str) -> Path:
     """A hidden name in the target's folder, short enough for any target name."""
-    return target.with_name(f".{sha256_bytes(os.fsencode(target.name))[:16]}.{os.getpid()}.{suffix}")
+    return target.with_name(
+        f".{sha256_bytes(os.fsencode(target.name))[:16]}.{os.getpid()}.{suffix}"
+    )
 
 
 @contextmanager

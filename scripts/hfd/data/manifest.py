@@ -1,0 +1,119 @@
+"""The list of compiled samples: data/manifest.jsonl, one JSON object a line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hfd.data.fields import relative_path, seconds, text
+from hfd.data.ids import UniqueIds, check_id
+from hfd.data.jsonl import Row, read_rows
+from hfd.errors import HfdError
+
+HESITATION = "hesitation"
+"""The task whose samples this workflow can compile; named so in `task`."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One compiled sample.
+
+    Attributes:
+        sample_id: unique; a good file name on every system (hfd.data.ids).
+        task: name of the task, for example ``hesitation``.
+        video: path of the compiled video.
+        adapter: path of its adapter, or None if the row names none.
+        duration_seconds: length of the video, its 3 s tail included.
+        row: the whole row, unknown keys too.
+        line: its line in the manifest, from 1.
+    """
+
+    sample_id: str
+    task: str
+    video: Path
+    adapter: Path | None
+    duration_seconds: float
+    row: Mapping[str, Any]
+    line: int
+
+
+def read_manifest(path: str | Path, root: str | Path, check_files: bool = True) -> list[Sample]:
+    """Read the manifest whole, in its order.
+
+    Args:
+        path: the manifest.
+        root: the repository root, to which the paths in it are relative. A path that does not
+            exist there is looked for beside the manifest (``videos/x.mp4`` in ``data/``).
+        check_files: refuse a row whose video or adapter is not there.
+
+    Raises:
+        HfdError: with ``file:line`` and field; empty manifest, a row that is no object, bad JSON
+            or encoding, an id that is empty, unfit or repeated, a path that leaves the root, a
+            missing file, a duration that is no positive finite number.
+    """
+    path, root = Path(path), Path(root)
+    unique = UniqueIds()
+    return [_sample(row, path, root, unique, check_files) for row in read_rows(path)]
+
+
+def sample_id_of(value: Mapping[str, Any], place: str) -> tuple[str, str]:
+    """The id of a row and the key it stands under (``sample_id`` or ``id``), checked."""
+    key = "sample_id" if "sample_id" in value or "id" not in value else "id"
+    if "id" in value and value[key] != value["id"]:
+        raise HfdError(
+            f"{value[key]!r} and id {value['id']!r} disagree",
+            file=place,
+            field=key,
+            remedy="Keep one of the two",
+        )
+    if key not in value:
+        raise HfdError("is missing", file=place, field=key, remedy="Give the sample an id")
+    return check_id(value[key], file=place, field=key), key
+
+
+def _sample(row: Row, path: Path, root: Path, unique: UniqueIds, check_files: bool) -> Sample:
+    value, place = row.value, f"{path}:{row.line}"
+    sample_id, key = sample_id_of(value, place)
+    unique.add(sample_id, row.line, file=place, field=key)
+    return Sample(
+        sample_id=sample_id,
+        task=text(value.get("task"), file=place, field="task"),
+        video=_file(value, "video", place, path, root, check_files),
+        adapter=(
+            _file(value, "adapter", place, path, root, check_files)
+            if value.get("adapter") is not None
+            else None
+        ),
+        duration_seconds=_duration(value, place),
+        row=value,
+        line=row.line,
+    )
+
+
+def _duration(value: Mapping[str, Any], place: str) -> float:
+    field = "duration_seconds"
+    duration = seconds(value.get(field), file=place, field=field)
+    if duration == 0:
+        raise HfdError("is 0", file=place, field=field, remedy="Write the length of the video")
+    return duration
+
+
+def _file(
+    value: Mapping[str, Any], field: str, place: str, manifest: Path, root: Path, check: bool
+) -> Path:
+    relative = relative_path(value.get(field), file=place, field=field)
+    found = root / relative
+    if not found.is_file():
+        beside = manifest.parent / relative
+        if beside.is_file():
+            return beside
+        if check:
+            raise HfdError(
+                f"there is no file {str(relative)!r} in {str(root)!r} or beside the manifest",
+                file=place,
+                field=field,
+                remedy="Put the file there, or correct the path (relative to the repository root)",
+            )
+    return found
