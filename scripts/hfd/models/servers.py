@@ -1,0 +1,252 @@
+"""Servers as children of the shard's worker: start, readiness, death, restart, end.
+
+Each server runs under a guardian process (guardian.py), which ends it with all its descendants
+when the worker goes, in whatever way: no orphan stays on the GPU, not even after a kill -9.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from hfd.errors import HfdError
+
+GUARDIAN = Path(__file__).with_name("guardian.py")
+LOG_FOLDER = Path("logs/servers")
+PROBE_INTERVAL_S = 0.1
+PROBE_TIMEOUT_S = 2.0
+LOG_TAIL_LINES = 15
+
+
+@dataclass(frozen=True)
+class ServerSpec:
+    """How a server is started, as the settings name it.
+
+    Attributes:
+        name: for messages and the log's name.
+        command: program and arguments; ``{port}`` in any of them is replaced.
+        ready: ``http://…`` (any 2xx answer) or ``tcp://host:port`` (accepts a connection);
+            ``{port}`` is replaced.
+        port: fixed port, or 0 for a free one, so that two shards may share a node.
+        gpus: numbers into the list of GPUs the job was given, e.g. ``[1]`` for its second.
+        env: more environment variables.
+        ready_timeout_s: how long the weights may take to load.
+        stop_timeout_s: how long it may take to end before it is killed.
+        max_restarts: how often one worker starts it again after a death.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    ready: str
+    port: int = 0
+    gpus: tuple[int, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    ready_timeout_s: float = 900.0
+    stop_timeout_s: float = 20.0
+    max_restarts: int = 3
+
+    @classmethod
+    def from_settings(cls, name: str, settings: Mapping[str, Any]) -> ServerSpec:
+        """Check one ``settings.servers.<name>`` of config/models.yaml.
+
+        Raises:
+            HfdError: unknown key, no command or no readiness address.
+        """
+        place = f"settings.servers.{name}"
+        known = set(cls.__dataclass_fields__) - {"name"}
+        if unknown := sorted(set(settings) - known):
+            raise HfdError(
+                f"unknown key {unknown[0]!r}", field=place, remedy=f"Known: {sorted(known)}"
+            )
+        command = settings.get("command")
+        if not isinstance(command, list) or not command:
+            raise HfdError("must be a list: program and arguments", field=f"{place}.command")
+        if urlsplit(str(settings.get("ready", ""))).scheme not in ("http", "tcp"):
+            raise HfdError(
+                "must be http://… or tcp://host:port, which answers once the server is ready",
+                field=f"{place}.ready",
+            )
+        values = dict(settings)
+        values["command"] = tuple(str(part) for part in command)
+        values["gpus"] = tuple(int(number) for number in settings.get("gpus", ()))
+        values["env"] = {key: str(value) for key, value in settings.get("env", {}).items()}
+        return cls(name, **values)
+
+
+def gpu_environment(gpus: Sequence[int]) -> dict[str, str]:
+    """Restrict a child to some of the job's GPUs; ``{}`` if the server names none.
+
+    Raises:
+        HfdError: the job was given fewer GPUs than a number asks for.
+    """
+    if not gpus:
+        return {}
+    given = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if given is None:
+        return {"CUDA_VISIBLE_DEVICES": ",".join(map(str, gpus))}
+    devices = [device for device in given.split(",") if device.strip()]
+    if max(gpus) >= len(devices):
+        raise HfdError(
+            f"asks for GPU number {max(gpus)}, the job was given {len(devices)}",
+            field="settings.servers.*.gpus",
+            remedy="Raise resources.gpu of the model in config/models.yaml, or lower the number",
+        )
+    return {"CUDA_VISIBLE_DEVICES": ",".join(devices[number] for number in gpus)}
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def _answers(address: str) -> bool:
+    """Whether the readiness address answers now."""
+    parts = urlsplit(address)
+    try:
+        if parts.scheme == "http":
+            opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+            with opener.open(address, timeout=PROBE_TIMEOUT_S):
+                return True
+        with socket.create_connection((parts.hostname, parts.port), timeout=PROBE_TIMEOUT_S):
+            return True
+    except (OSError, urllib.error.URLError):
+        return False
+
+
+class ChildServer:
+    """One server under its guardian; may be started again after a death.
+
+    Attributes:
+        spec: how it is started.
+        port: the port of the running (or last) process.
+        restarts: how often it was started again.
+        log: file that takes its output; it is never shortened.
+    """
+
+    def __init__(self, spec: ServerSpec, log_folder: Path = LOG_FOLDER) -> None:
+        self.spec = spec
+        self.port = spec.port
+        self.restarts = 0
+        self.log = log_folder / f"{spec.name}.{os.getpid()}.log"
+        self._guardian: subprocess.Popen[bytes] | None = None
+
+    @property
+    def alive(self) -> bool:
+        return self._guardian is not None and self._guardian.poll() is None
+
+    def launch(self) -> None:
+        """Start the process; returns at once, before it is ready.
+
+        Raises:
+            HfdError: its port is taken, or a GPU it wants was not given to the job.
+        """
+        self.port = self.spec.port or _free_port()
+        if _answers(f"tcp://127.0.0.1:{self.port}"):
+            raise HfdError(
+                f"port {self.port} is taken by another program",
+                field=f"settings.servers.{self.spec.name}.port",
+                remedy="Stop that program, name its URL instead of a command, or use port 0",
+            )
+        command = [self._filled(part) for part in self.spec.command]
+        environment = {**os.environ, **gpu_environment(self.spec.gpus), **self.spec.env}
+        guard = [sys.executable, "-I", str(GUARDIAN), str(self.spec.stop_timeout_s), *command]
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        with self.log.open("ab") as output:
+            self._guardian = subprocess.Popen(
+                guard,
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=output,
+                env=environment,
+                start_new_session=True,  # a Ctrl-C ends it through the worker, in order
+            )
+
+    def wait_ready(self) -> None:
+        """Wait until the readiness address answers.
+
+        Raises:
+            HfdError: the process ended, or the time is over (then it is stopped).
+        """
+        deadline = time.monotonic() + self.spec.ready_timeout_s
+        address = self._filled(self.spec.ready)
+        while not _answers(address):
+            self.check()
+            if time.monotonic() > deadline:
+                self.stop()
+                raise HfdError(
+                    f"server {self.spec.name!r} was not ready after "
+                    f"{self.spec.ready_timeout_s:g} s ({address} does not answer){self._tail()}",
+                    file=self.log,
+                    remedy=f"Read the log, or raise settings.servers.{self.spec.name}"
+                    ".ready_timeout_s",
+                )
+            time.sleep(PROBE_INTERVAL_S)
+        self.check()
+
+    def check(self) -> None:
+        """Raise an `HfdError` with the end of the log if the process is not running."""
+        if not self.alive:
+            code = self._guardian.returncode if self._guardian else None
+            raise HfdError(
+                f"server_died: server {self.spec.name!r} ended with code {code}{self._tail()}",
+                file=self.log,
+            )
+
+    def ensure(self) -> bool:
+        """Start it again if it has died; True if that was needed.
+
+        Raises:
+            HfdError: it has died more often than `max_restarts`, or does not come up.
+        """
+        if self.alive:
+            return False
+        if self.restarts >= self.spec.max_restarts:
+            self.check()
+        self.restarts += 1
+        self.launch()
+        self.wait_ready()
+        return True
+
+    def stop(self) -> None:
+        """End the server with all its descendants and wait for that; fine if it has ended."""
+        if self._guardian is None:
+            return
+        with contextlib.suppress(BrokenPipeError):
+            self._guardian.stdin.close()
+        self._guardian.wait()
+
+    def _filled(self, text: str) -> str:
+        return text.replace("{port}", str(self.port))
+
+    def _tail(self) -> str:
+        try:
+            lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:
+            return ""
+        return "; its last lines: " + " | ".join(lines[-LOG_TAIL_LINES:]) if lines else ""
+
+
+def start_all(servers: Iterable[ChildServer]) -> None:
+    """Start several servers side by side and wait for all; on failure none is left running."""
+    servers = list(servers)
+    try:
+        for server in servers:
+            server.launch()
+        for server in servers:
+            server.wait_ready()
+    except BaseException:
+        for server in servers:
+            server.stop()
+        raise
