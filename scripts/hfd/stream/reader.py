@@ -1,0 +1,221 @@
+"""Read one compiled file as units: nothing lost, nothing added, order and pts exact.
+
+The file's end is the end of its last picture. Audio beyond it (the tail of an AAC track) is cut,
+audio that is missing before it is silence, and only the last unit is filled up with zeros.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import av
+import numpy as np
+
+from hfd.errors import HfdError
+from hfd.media_time import FPS, PICTURE_SAMPLES, SAMPLE_RATE
+from hfd.stream.units import Frame, Unit
+
+_MAX_AUDIO_GAP = SAMPLE_RATE // 20
+"""Timestamps of some containers are rounded to ms; a real hole in the sound is longer (50 ms)."""
+
+
+@dataclass(frozen=True)
+class MediaInfo:
+    """What a compiled file holds, from its packets alone (nothing is decoded).
+
+    Attributes:
+        frames: number of pictures.
+        width, height: upright picture size in pixels.
+    """
+
+    frames: int
+    width: int
+    height: int
+
+    @property
+    def samples(self) -> int:
+        """Length of the file in samples at 16 kHz."""
+        return self.frames * PICTURE_SAMPLES
+
+    @property
+    def seconds(self) -> float:
+        """Length of the file in seconds."""
+        return self.samples / SAMPLE_RATE
+
+
+def probe(path: Path) -> MediaInfo:
+    """Count the pictures of a compiled file and tell their upright size.
+
+    Raises:
+        HfdError: the file cannot be opened or has no picture or no sound.
+    """
+    with _opened(path) as container:
+        video, _ = _streams(container, path)
+        frames = sum(1 for packet in container.demux(video) if packet.size)
+        if not frames:
+            raise HfdError("has no picture", file=path, remedy="Deliver or compile it again")
+        container.seek(0)
+        try:
+            first = next(container.decode(video))
+        except (StopIteration, av.error.FFmpegError) as error:
+            raise _broken(path, error) from error
+        width, height = video.width, video.height
+        if first.rotation % 180:
+            width, height = height, width
+    return MediaInfo(frames, width, height)
+
+
+def read_units(path: Path, unit_samples: int, info: MediaInfo | None = None) -> Iterator[Unit]:
+    """Give the file's units in order, each as soon as both streams have passed its end.
+
+    Args:
+        path: a compiled file (5 pictures a second, 16 kHz mono).
+        unit_samples: length of a unit in samples at 16 kHz (1280, 7680, 16000, ...).
+        info: what `probe` said of the file, if it was asked before.
+
+    Raises:
+        HfdError: the file is broken, ends early, or is not on the 5 fps / 16 kHz grid.
+    """
+    info = info or probe(path)
+    with _opened(path) as container:
+        video, audio = _streams(container, path)
+        video.thread_type = "NONE"
+        pictures = _Pictures(path)
+        sound = _Sound(path)
+        ends = range(unit_samples, info.samples + unit_samples, unit_samples)
+        index = 0
+        try:
+            for packet in container.demux(video, audio):
+                for frame in packet.decode():
+                    (pictures if packet.stream is video else sound).add(frame)
+                while index < len(ends) and ends[index] <= min(pictures.end, sound.end):
+                    yield _unit(index, unit_samples, pictures, sound, info)
+                    index += 1
+        except av.error.FFmpegError as error:
+            raise _broken(path, error) from error
+        if pictures.count != info.frames:
+            raise HfdError(
+                f"has {info.frames} pictures but only {pictures.count} can be decoded",
+                file=path,
+                remedy="The file is damaged: deliver or compile it again",
+            )
+        for last in range(index, len(ends)):
+            yield _unit(last, unit_samples, pictures, sound, info)
+
+
+def to_int16(pcm: np.ndarray) -> np.ndarray:
+    """Float samples in [-1, 1] as int16; exact for samples that came from int16."""
+    return np.clip(np.rint(pcm * 32768.0), -32768, 32767).astype("<i2")
+
+
+class _Pictures:
+    """Decoded pictures that no unit has taken yet."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._waiting: deque[Frame] = deque()
+        self.count = 0
+
+    @property
+    def end(self) -> int:
+        return self.count * PICTURE_SAMPLES
+
+    def add(self, frame: av.VideoFrame) -> None:
+        exact = frame.time * FPS if frame.time is not None else float("nan")
+        if not abs(exact - self.count) <= 0.01:
+            raise HfdError(
+                f"picture {self.count} lies at {frame.time} s, not at {self.count / FPS} s",
+                file=self._path,
+                remedy="The file is not on the 5 fps grid: deliver or compile it again",
+            )
+        rgb = frame.to_ndarray(format="rgb24")
+        if frame.rotation:
+            rgb = np.ascontiguousarray(np.rot90(rgb, frame.rotation // 90))
+        self._waiting.append(Frame(self.count, rgb))
+        self.count += 1
+
+    def take(self, end: int) -> tuple[Frame, ...]:
+        taken = []
+        while self._waiting and self._waiting[0].pts_samples < end:
+            taken.append(self._waiting.popleft())
+        return tuple(taken)
+
+
+class _Sound:
+    """Decoded samples that no unit has taken yet; `end` counts all that were decoded."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._waiting = np.zeros(0, np.float32)
+        self.end = 0
+
+    def add(self, frame: av.AudioFrame) -> None:
+        if frame.sample_rate != SAMPLE_RATE or frame.layout.nb_channels != 1:
+            raise HfdError(
+                f"sound is {frame.sample_rate} Hz with {frame.layout.nb_channels} channels",
+                file=self._path,
+                remedy="Compiled files are 16 kHz mono: deliver or compile it again",
+            )
+        samples = _as_float(frame.to_ndarray()[0])
+        start = round(float(frame.pts * frame.time_base) * SAMPLE_RATE) if frame.pts else self.end
+        if start < 0:
+            samples = samples[-start:]
+        elif not self.end and start:
+            samples = np.concatenate([np.zeros(start, np.float32), samples])
+        elif abs(start - self.end) > _MAX_AUDIO_GAP:
+            raise HfdError(
+                f"sound jumps from {self.end / SAMPLE_RATE:.3f} s to {start / SAMPLE_RATE:.3f} s",
+                file=self._path,
+                remedy="The file is damaged: deliver or compile it again",
+            )
+        self._waiting = np.concatenate([self._waiting, samples])
+        self.end += len(samples)
+
+    def take(self, count: int) -> np.ndarray:
+        """The next `count` samples, silence where the track has ended."""
+        taken = self._waiting[:count]
+        self._waiting = self._waiting[count:]
+        return np.pad(taken, (0, count - len(taken)))
+
+
+def _unit(
+    index: int, unit_samples: int, pictures: _Pictures, sound: _Sound, info: MediaInfo
+) -> Unit:
+    start = index * unit_samples
+    valid = min(unit_samples, info.samples - start)
+    pcm = np.pad(sound.take(unit_samples)[:valid], (0, unit_samples - valid))
+    frames = pictures.take(start + unit_samples)
+    return Unit(index, start, pcm, frames, valid, start + unit_samples >= info.samples)
+
+
+def _as_float(samples: np.ndarray) -> np.ndarray:
+    if samples.dtype == np.float32:
+        return samples
+    return (samples / float(-np.iinfo(samples.dtype).min)).astype(np.float32)
+
+
+def _opened(path: Path) -> av.container.InputContainer:
+    try:
+        return av.open(f"file:{Path(path).absolute()}")
+    except (av.error.FFmpegError, OSError) as error:
+        raise _broken(path, error) from error
+
+
+def _streams(
+    container: av.container.InputContainer, path: Path
+) -> tuple[av.VideoStream, av.AudioStream]:
+    if not container.streams.video or not container.streams.audio:
+        missing = "picture" if not container.streams.video else "sound"
+        raise HfdError(f"has no {missing} stream", file=path, remedy="Deliver or compile it again")
+    return container.streams.video[0], container.streams.audio[0]
+
+
+def _broken(path: Path, error: Exception) -> HfdError:
+    return HfdError(
+        f"cannot be read as a video ({error or type(error).__name__})",
+        file=path,
+        remedy="The file is damaged or no video: deliver or compile it again",
+    )

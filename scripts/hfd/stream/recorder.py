@@ -1,0 +1,168 @@
+"""Stamps what a model says, queues its sound, and writes both to the trace as they happen."""
+
+from __future__ import annotations
+
+import base64
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from hfd.stream.clock import RunClock
+from hfd.stream.events import Audio, Control, ControlKind, Event, Metric, Text
+from hfd.stream.playback import Playback
+from hfd.stream.trace import TraceWriter
+
+_CUTS = (ControlKind.STOP, ControlKind.INTERRUPT)
+
+
+@dataclass
+class Outputs:
+    """Everything that came out of one sample, in order; times in media seconds."""
+
+    texts: list[dict[str, Any]] = field(default_factory=list)
+    audio: list[dict[str, Any]] = field(default_factory=list)
+    controls: list[dict[str, Any]] = field(default_factory=list)
+    metrics: int = 0
+    clipped: int = 0
+    underrun_samples: int = 0
+
+
+class Recorder:
+    """Receives a model's events from any thread.
+
+    Until `start` gives it a clock only metrics and controls are taken (time 0, no input yet);
+    after `stop` nothing is.
+    """
+
+    def __init__(self, trace: TraceWriter, output_rate: int) -> None:
+        self.outputs = Outputs()
+        self.playback = Playback(output_rate)
+        self._trace = trace
+        self._lock = threading.Lock()
+        self._clock: RunClock | None = None
+        self._pushed = -1
+        self._stopped = False
+        self._turn_open = False
+
+    def start(self, clock: RunClock) -> None:
+        self._clock = clock
+
+    def stop(self) -> None:
+        with self._lock:
+            self._stopped = True
+
+    def input(self, unit: int, t: float, **fields: Any) -> None:
+        """Write an ``input`` line; outputs depend on this unit from now on."""
+        with self._lock:
+            self._trace.write("input", t, unit=unit, **fields)
+            self._pushed = unit
+
+    def line(self, kind: str, **fields: Any) -> None:
+        """Write a line of the session itself at the present time."""
+        with self._lock:
+            self._trace.write(kind, self._now(), **fields)
+
+    def emit(self, event: Event) -> None:
+        """Take one event at the moment it exists (the `Emit` that models are given)."""
+        with self._lock:
+            began = time.perf_counter()
+            if self._stopped:
+                raise RuntimeError(f"the sample is over, but the model still emits {event!r:.80}")
+            t = self._now()
+            input_seq = self._checked_input_seq(event)
+            match event:
+                case Text():
+                    self._text(event, t, input_seq)
+                case Audio():
+                    self._audio(event, t, input_seq)
+                case Control():
+                    self._control(event, t, input_seq)
+                case Metric():
+                    self.outputs.metrics += 1
+                    self._trace.write(
+                        "metric", t, name=event.name, values=dict(event.values), input_seq=input_seq
+                    )
+            if self._clock is not None:
+                self._clock.forgive(time.perf_counter() - began)
+
+    def _now(self) -> float:
+        return round(self._clock.now(), 6) if self._clock is not None else 0.0
+
+    def _checked_input_seq(self, event: Event) -> int:
+        if event.input_seq is None:
+            seq = self._pushed
+        elif event.input_seq > self._pushed:
+            raise ValueError(f"event depends on unit {event.input_seq}, which was not pushed yet")
+        else:
+            seq = event.input_seq
+        if seq < 0 and isinstance(event, Text | Audio):
+            raise ValueError("a model cannot speak before its first unit")
+        return seq
+
+    def _text(self, event: Text, t: float, input_seq: int) -> None:
+        if not event.delta:
+            return
+        self.outputs.texts.append({"t": t, "delta": event.delta, "input_seq": input_seq})
+        self._trace.write("text", t, delta=event.delta, input_seq=input_seq)
+
+    def _audio(self, event: Audio, t: float, input_seq: int) -> None:
+        pcm, clipped = _as_int16(event.pcm)
+        if not len(pcm):
+            return
+        before = self.playback.end
+        play_at = self.playback.add(pcm, t)
+        if self._turn_open:
+            self.outputs.underrun_samples += play_at - before
+        self._turn_open = True
+        self.outputs.clipped += clipped
+        self.outputs.audio.append(
+            {
+                "t": t,
+                "samples": len(pcm),
+                "play_at_s": play_at / self.playback.rate,
+                "input_seq": input_seq,
+            }
+        )
+        self._trace.write(
+            "audio",
+            t,
+            samples=len(pcm),
+            play_at=play_at,
+            pcm=base64.b64encode(pcm.tobytes()).decode(),
+            clipped=clipped,
+            input_seq=input_seq,
+        )
+
+    def _control(self, event: Control, t: float, input_seq: int) -> None:
+        kind = ControlKind(event.kind)
+        fields: dict[str, Any] = {}
+        if kind in _CUTS:
+            cut_at, cleared = self.playback.cut(t)
+            fields = {"cut_at": cut_at, "cleared": cleared}
+        if kind in (*_CUTS, ControlKind.TURN_END, ControlKind.LISTEN):
+            self._turn_open = False
+        detail = dict(event.detail)
+        self.outputs.controls.append(
+            {"t": t, "control": kind.value, "input_seq": input_seq, "detail": detail, **fields}
+        )
+        self._trace.write(
+            "control", t, control=kind.value, detail=detail, input_seq=input_seq, **fields
+        )
+
+
+def _as_int16(pcm: np.ndarray) -> tuple[np.ndarray, int]:
+    """Mono samples as little-endian int16, and how many were outside [-1, 1]."""
+    if pcm.ndim != 1:
+        raise ValueError(f"audio must have shape [samples], not {list(pcm.shape)}")
+    if pcm.dtype == np.int16:
+        return pcm.astype("<i2"), 0
+    if pcm.dtype != np.float32:
+        raise ValueError(f"audio must be int16 or float32, not {pcm.dtype}")
+    if not np.isfinite(pcm).all():
+        raise ValueError("audio holds NaN or infinite samples")
+    scaled = np.rint(pcm * 32768.0)
+    clipped = int(np.count_nonzero(np.abs(pcm) > 1.0))
+    return np.clip(scaled, -32768, 32767).astype("<i2"), clipped

@@ -1,0 +1,163 @@
+"""result.json and provenance.json of one finished sample (fields: docs/formats.md)."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hfd.data.adapter import read_adapter
+from hfd.data.manifest import Sample
+from hfd.files import sha256_file
+from hfd.stream.provenance import code_version, environment
+from hfd.stream.reader import MediaInfo
+from hfd.stream.recorder import Recorder
+from hfd.stream.trace import TraceWriter
+
+if TYPE_CHECKING:
+    from hfd.models.base import Capabilities
+    from hfd.stream.session import InputLog, Run
+
+RESULT_SCHEMA = "hfd-result/1"
+PROVENANCE_SCHEMA = "hfd-provenance/1"
+AUDIBLE = 33
+"""Smallest int16 magnitude that counts as sound (-60 dBFS)."""
+
+
+def build_result(
+    run: Run,
+    caps: Capabilities,
+    sample: Sample,
+    info: MediaInfo,
+    recorder: Recorder,
+    sent: InputLog,
+    ending: dict[str, Any],
+) -> dict[str, Any]:
+    """The content of result.json; silence is a valid result (``no_response``)."""
+    out, playback = recorder.outputs, recorder.playback
+    rate = playback.rate
+    audible = np.flatnonzero(np.abs(playback.track().astype(np.int32)) >= AUDIBLE)
+    first_audio = int(audible[0]) / rate if len(audible) else None
+    text = "".join(piece["delta"] for piece in out.texts)
+    segments = [{"start": start / rate, "end": end / rate} for start, end in playback.segments()]
+    ends = [out.texts[-1]["t"]] if out.texts else []
+    ends += [segments[-1]["end"]] if segments else []
+    spoken_s = playback.samples / rate
+    compute_s = sent.compute_s if caps.clock == "virtual" else None
+    return {
+        "schema": RESULT_SCHEMA,
+        "sample_id": sample.sample_id,
+        "model": run.name,
+        "task": sample.task,
+        "status": "ok" if text.strip() or first_audio is not None else "no_response",
+        "text": text,
+        "audio": "assistant_audio.wav",
+        "first_token_s": out.texts[0]["t"] if out.texts else None,
+        "first_audio_s": first_audio,
+        "end_s": max(ends) if ends else None,
+        "qend": _question_end(sample),
+        "text_events": out.texts,
+        "audio_arrivals": out.audio,
+        "segments": segments,
+        "controls": out.controls,
+        "clock": caps.clock,
+        "voice_origin": caps.voice_origin,
+        "end_reason": ending.get("end_reason", "media_end"),
+        "truncated": bool(ending.get("truncated", False)),
+        "media_s": info.seconds,
+        "sample_rate": rate,
+        "rtf": {
+            "compute_s": compute_s,
+            "media_s": info.seconds,
+            "compute_per_media_s": None if compute_s is None else compute_s / info.seconds,
+            "spoken_s": spoken_s,
+        },
+    }
+
+
+def build_provenance(
+    run: Run,
+    caps: Capabilities,
+    sample: Sample,
+    info: MediaInfo,
+    recorder: Recorder,
+    sent: InputLog,
+    lines: TraceWriter,
+    wav_sha: str,
+    fingerprint: str,
+    attempt: int,
+    wall_anchor: str,
+) -> dict[str, Any]:
+    """The content of provenance.json; no path, user name or secret enters it."""
+    out, playback = recorder.outputs, recorder.playback
+    return {
+        "schema": PROVENANCE_SCHEMA,
+        "sample_id": sample.sample_id,
+        "attempt": attempt,
+        "fingerprint": fingerprint,
+        "input": {
+            "video_sha256": sha256_file(sample.video),
+            "adapter_sha256": sha256_file(sample.adapter) if sample.adapter else None,
+            "pcm_sha256": sent.pcm_hash.hexdigest(),
+            "frames_sha256": sent.frames_hash.hexdigest(),
+            "media_s": info.seconds,
+            "samples": info.samples,
+            "frames": info.frames,
+        },
+        "model": {
+            "name": run.identity.name,
+            "module": run.module,
+            "weights": run.identity.weights,
+            "settings": dict(run.settings),
+            "seed": run.sample_seed(sample.sample_id),
+            "detail": dict(run.identity.detail),
+        },
+        "contract": dataclasses.asdict(caps),
+        "clock": {
+            "name": caps.clock,
+            "id": f"monotonic:{time.get_clock_info('monotonic').implementation}",
+            "wall_anchor": wall_anchor,
+        },
+        "input_stream": {
+            "units": sent.units,
+            "samples_sent": sent.samples,
+            "frames_sent": sent.frames,
+            "pad_samples_last_unit": sent.pad_samples,
+            "lag_ms": _percentiles(sent.lags_ms),
+        },
+        "output_stream": {
+            "text_deltas": len(out.texts),
+            "audio_chunks": len(out.audio),
+            "samples": sum(chunk["samples"] for chunk in out.audio),
+            "cleared_samples": playback.cleared,
+            "clipped_samples": out.clipped,
+            "underrun_s": out.underrun_samples / playback.rate,
+        },
+        "steps": {"n": out.metrics, "compute_s": sent.compute_s},
+        "wav": {
+            "sha256": wav_sha,
+            "sample_rate": playback.rate,
+            "samples": max(playback.end, round(info.seconds * playback.rate)),
+            "placement": "arrival_queue",
+        },
+        "trace": {"lines": lines.lines, "tail": lines.tail},
+        "code": code_version(),
+        "env": environment(),
+    }
+
+
+def _question_end(sample: Sample) -> float | None:
+    """Media second at which the user's last question ends, if the adapter tells."""
+    if sample.adapter is None:
+        return None
+    ends = [event.end for event in read_adapter(sample.adapter).events]
+    return max(ends) if ends else None
+
+
+def _percentiles(values: list[float]) -> dict[str, float]:
+    if not values:
+        return {"p50": 0.0, "p95": 0.0, "max": 0.0}
+    p50, p95 = np.percentile(values, [50, 95])
+    return {"p50": round(p50, 3), "p95": round(p95, 3), "max": round(max(values), 3)}

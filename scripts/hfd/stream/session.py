@@ -1,0 +1,284 @@
+"""One sample through one model: feed the file unit by unit, record what comes out, write results.
+
+The session owns media time, pacing and files; the model owns nothing but its answers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import queue
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import soundfile
+
+from hfd.data.manifest import Sample
+from hfd.errors import HfdError
+from hfd.files import sha256_bytes, sha256_file, write_json
+from hfd.stream import trace
+from hfd.stream.clock import RunClock, make_clock
+from hfd.stream.reader import MediaInfo, probe, read_units, to_int16
+from hfd.stream.recorder import Recorder
+from hfd.stream.result import build_provenance, build_result
+from hfd.stream.units import Unit
+
+if TYPE_CHECKING:
+    from hfd.models.base import DuplexModel, Identity
+
+_READ_AHEAD_UNITS = 16
+
+
+@dataclass(frozen=True)
+class Run:
+    """What all samples of one worker share.
+
+    Attributes:
+        name: the model's name in config/models.yaml.
+        module: its module under ``hfd.models``.
+        settings: its settings.
+        seed: seed of the run; each sample derives its own from it.
+        identity: what `load` said.
+        max_lag_s: arrival clock: a unit sent later than this after its deadline fails the sample.
+    """
+
+    name: str
+    module: str
+    settings: Mapping[str, Any]
+    seed: int
+    identity: Identity
+    max_lag_s: float = 0.5
+
+    def sample_seed(self, sample_id: str) -> int:
+        """A seed that depends on the run's seed and the sample alone, below 2**31."""
+        digest = hashlib.sha256(f"{self.seed}:{sample_id}".encode()).digest()
+        return int.from_bytes(digest[:4], "big") >> 1
+
+
+@dataclass
+class InputLog:
+    """What was sent, counted while it is sent."""
+
+    units: int = 0
+    samples: int = 0
+    frames: int = 0
+    pad_samples: int = 0
+    lags_ms: list[float] = field(default_factory=list)
+    compute_s: float = 0.0
+    pcm_hash: Any = field(default_factory=hashlib.sha256)
+    frames_hash: Any = field(default_factory=hashlib.sha256)
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """A unit with its hashes, made before the unit is due."""
+
+    unit: Unit
+    pcm: bytes
+    pcm_sha: str
+    frame_digests: bytes
+    frames_sha: str
+
+
+def run_sample(
+    model: DuplexModel,
+    run: Run,
+    sample: Sample,
+    out_dir: Path,
+    *,
+    fingerprint: str,
+    attempt: int = 1,
+) -> dict[str, Any]:
+    """Stream one compiled file through a loaded model and write its four result files.
+
+    Args:
+        model: loaded, with no sample open.
+        run: what the worker's samples share.
+        sample: the manifest row; its events are used for the result only, never shown to the model.
+        out_dir: an existing empty folder; gets result.json, assistant_audio.wav, trace.jsonl.gz,
+            provenance.json and, if the model left any, its side files in ``side/``.
+        fingerprint: hash of what makes this result valid.
+        attempt: how many times this sample has been tried, with this one.
+
+    Returns:
+        The content of result.json.
+
+    Raises:
+        HfdError: the file is broken, does not fit the model, or the run was not online.
+        Exception: whatever the model raised; `out_dir` then holds no result.
+    """
+    from hfd.models.base import SampleInfo  # a model interface type; stream imports no model
+
+    caps = model.capabilities
+    info = probe(sample.video)
+    if caps.max_media_s is not None and info.seconds > caps.max_media_s:
+        raise HfdError(
+            f"is {info.seconds:.1f} s long, {run.name} takes at most {caps.max_media_s:.1f} s",
+            file=sample.video,
+            remedy="Nothing is ever cropped: leave this sample out for this model",
+        )
+    side = out_dir / "side"
+    side.mkdir()
+    shown = SampleInfo(
+        sample.sample_id,
+        info.seconds,
+        info.width,
+        info.height,
+        run.sample_seed(sample.sample_id),
+        side,
+    )
+    wall_anchor = datetime.now(UTC).isoformat(timespec="milliseconds")
+    with trace.TraceWriter(out_dir / "trace.jsonl.gz") as lines:
+        lines.write(
+            "header",
+            0.0,
+            schema=trace.SCHEMA,
+            sample_id=sample.sample_id,
+            model=run.name,
+            clock=caps.clock,
+            unit_samples=caps.unit_samples,
+            output_rate=caps.output_rate,
+            media_samples=info.samples,
+            media_frames=info.frames,
+        )
+        recorder = Recorder(lines, caps.output_rate)
+        sent = InputLog()
+        try:
+            model.open(shown, recorder.emit)
+            ending = _drive(model, caps, sample, info, recorder, sent, run.max_lag_s)
+        finally:
+            recorder.stop()
+            model.close()
+    with suppress(OSError):
+        side.rmdir()  # stays if the model left files
+    wav_sha = _write_wav(out_dir, recorder, info)
+    result = build_result(run, caps, sample, info, recorder, sent, ending)
+    provenance = build_provenance(
+        run, caps, sample, info, recorder, sent, lines, wav_sha, fingerprint, attempt, wall_anchor
+    )
+    write_json(out_dir / "provenance.json", provenance)
+    write_json(out_dir / "result.json", result)
+    return result
+
+
+def _drive(
+    model: DuplexModel,
+    caps: Any,
+    sample: Sample,
+    info: MediaInfo,
+    recorder: Recorder,
+    sent: InputLog,
+    max_lag_s: float,
+) -> dict[str, Any]:
+    """Push every unit at its time, then let the model finish; return what it said of the end."""
+    prepared = _prepare(read_units(sample.video, caps.unit_samples, info))
+    if caps.clock == "arrival":
+        prepared = _read_ahead(prepared)
+    first = next(prepared)  # decoded before the clock starts
+    clock = make_clock(caps.clock)
+    recorder.start(clock)
+    _push(model, first, clock, recorder, sent, max_lag_s)
+    for item in prepared:
+        _push(model, item, clock, recorder, sent, max_lag_s)
+    began = clock.begin(info.seconds)
+    recorder.line("input_done")
+    ending = dict(model.finish())
+    clock.end()
+    if caps.clock == "virtual":
+        sent.compute_s += clock.now() - began
+    recorder.line("end", **ending)
+    return ending
+
+
+def _push(
+    model: DuplexModel,
+    item: _Prepared,
+    clock: RunClock,
+    recorder: Recorder,
+    sent: InputLog,
+    max_lag_s: float,
+) -> None:
+    unit = item.unit
+    began = clock.begin(unit.t1)
+    lag = began - unit.t1
+    if clock.name == "arrival" and lag > max_lag_s:
+        raise HfdError(
+            f"not online: unit {unit.index} was sent {lag:.3f} s after its deadline"
+            f" (limit {max_lag_s} s)",
+            remedy="Give the worker more CPU or use a faster server, then run again",
+        )
+    recorder.input(
+        unit.index,
+        began,
+        start=unit.start,
+        samples=len(unit.pcm),
+        valid_samples=unit.valid_samples,
+        frames=[frame.index for frame in unit.frames],
+        pcm_sha=item.pcm_sha,
+        frames_sha=item.frames_sha,
+        due=unit.t1,
+    )
+    model.push(unit)
+    clock.end()
+    if clock.name == "virtual":
+        sent.compute_s += clock.now() - began
+    sent.units += 1
+    sent.samples += len(unit.pcm)
+    sent.frames += len(unit.frames)
+    sent.pad_samples = len(unit.pcm) - unit.valid_samples
+    sent.lags_ms.append(lag * 1000)
+    sent.pcm_hash.update(item.pcm)
+    sent.frames_hash.update(item.frame_digests)
+
+
+def _prepare(units: Iterator[Unit]) -> Iterator[_Prepared]:
+    """Hash each unit: its valid int16 PCM, and the digests of its pictures' RGB bytes."""
+    for unit in units:
+        pcm = to_int16(unit.pcm[: unit.valid_samples]).tobytes()
+        digests = b"".join(hashlib.sha256(frame.rgb).digest() for frame in unit.frames)
+        yield _Prepared(unit, pcm, sha256_bytes(pcm), digests, sha256_bytes(digests))
+
+
+def _read_ahead(items: Iterator[_Prepared]) -> Iterator[_Prepared]:
+    """Decode in a thread, a few units ahead, so that no deadline waits for the decoder."""
+    waiting: queue.Queue[Any] = queue.Queue(_READ_AHEAD_UNITS)
+    leave = threading.Event()
+
+    def put(item: Any) -> bool:
+        while not leave.is_set():
+            with suppress(queue.Full):
+                waiting.put(item, timeout=0.2)
+                return True
+        return False
+
+    def read() -> None:
+        try:
+            for item in items:
+                if not put(item):
+                    return
+            put(None)
+        except BaseException as error:
+            put(error)
+
+    threading.Thread(target=read, name="reader", daemon=True).start()
+    try:
+        while (item := waiting.get()) is not None:
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+    finally:
+        leave.set()
+
+
+def _write_wav(out_dir: Path, recorder: Recorder, info: MediaInfo) -> str:
+    """Write the track, silent up to the media's end; return the file's SHA-256."""
+    rate = recorder.playback.rate
+    track: np.ndarray = recorder.playback.track(at_least=round(info.seconds * rate))
+    path = out_dir / "assistant_audio.wav"
+    soundfile.write(path, track, rate, subtype="PCM_16")
+    return sha256_file(path)
