@@ -20,7 +20,7 @@ def sha256_bytes(data: bytes) -> str:
 
 def sha256_file(path: str | Path) -> str:
     """SHA-256 of a file's bytes, as 64 hexadecimal digits."""
-    with open(path, "rb") as stream:
+    with Path(path).open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
@@ -51,7 +51,7 @@ def _beside(target: Path, suffix: str) -> Path:
 def atomic_path(target: str | Path) -> Iterator[Path]:
     """Give a temporary path beside `target`; on success it becomes `target`, on error it goes.
 
-    The reader of `target` sees the old file or the whole new one, also after a crash or a full disk.
+    A reader of `target` sees the old file or the whole new one, also after a crash.
     """
     target = Path(target)
     part = _beside(target, "part")

@@ -79,7 +79,7 @@ class Identity:
     Attributes:
         name: the model's public name.
         weights: hash or pinned revision of the weights, or None where there are none.
-        detail: versions, dtype counts, quantisation, device, server build, acceleration: JSON values.
+        detail: versions, dtype counts, quantisation, device, acceleration, ...: JSON values.
     """
 
     name: str

@@ -30,6 +30,6 @@ def create_model(module: str, settings: Mapping[str, Any]) -> DuplexModel:
             f"model {module!r} needs the Python package {error.name!r}, which is not installed",
             file="config/models.yaml",
             field="python",
-            remedy=f"Name an interpreter with the packages of envs/{module}.yaml, or use --sdm conda",
+            remedy=f"Name an interpreter that has envs/{module}.yaml, or use --sdm conda",
         ) from error
     return found.MODEL(settings)

@@ -57,7 +57,7 @@ def build_result(
         "first_token_s": out.texts[0]["t"] if out.texts else None,
         "first_audio_s": first_audio,
         "end_s": max(ends) if ends else None,
-        "qend": _question_end(sample),
+        "qend": read_adapter(sample.adapter).qend if sample.adapter else None,
         "text_events": out.texts,
         "audio_arrivals": out.audio,
         "segments": segments,
@@ -146,14 +146,6 @@ def build_provenance(
         "code": code_version(),
         "env": environment(),
     }
-
-
-def _question_end(sample: Sample) -> float | None:
-    """Media second at which the user's last question ends, if the adapter tells."""
-    if sample.adapter is None:
-        return None
-    ends = [event.end for event in read_adapter(sample.adapter).events]
-    return max(ends) if ends else None
 
 
 def _percentiles(values: list[float]) -> dict[str, float]:
