@@ -59,7 +59,7 @@ def atomic_path(target: str | Path) -> Iterator[Path]:
         target.parent.mkdir(parents=True, exist_ok=True)
         yield part
         fsync_path(part)
-        os.replace(part, target)
+        part.replace(target)
         fsync_path(target.parent)
     except OSError as error:
         raise HfdError(
@@ -102,7 +102,7 @@ def replace_folder(part: Path, target: Path) -> None:
     fsync_path(part)
     old = _beside(target, "old")
     if target.exists():
-        os.replace(target, old)
-    os.replace(part, target)
+        target.replace(old)
+    part.replace(target)
     fsync_path(target.parent)
     shutil.rmtree(old, ignore_errors=True)

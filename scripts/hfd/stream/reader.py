@@ -131,10 +131,7 @@ class _Pictures:
                 file=self._path,
                 remedy="The file is not on the 5 fps grid: deliver or compile it again",
             )
-        rgb = frame.to_ndarray(format="rgb24")
-        if frame.rotation:
-            rgb = np.ascontiguousarray(np.rot90(rgb, frame.rotation // 90))
-        self._waiting.append(Frame(self.count, rgb))
+        self._waiting.append(Frame(self.count, frame))
         self.count += 1
 
     def take(self, end: int) -> tuple[Frame, ...]:

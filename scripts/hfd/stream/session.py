@@ -237,10 +237,10 @@ def _push(
 
 
 def _prepare(units: Iterator[Unit]) -> Iterator[_Prepared]:
-    """Hash each unit: its valid int16 PCM, and the digests of its pictures' RGB bytes."""
+    """Hash each unit: its valid int16 PCM, and the digests of its pictures."""
     for unit in units:
         pcm = to_int16(unit.pcm[: unit.valid_samples]).tobytes()
-        digests = b"".join(hashlib.sha256(frame.rgb).digest() for frame in unit.frames)
+        digests = b"".join(frame.digest() for frame in unit.frames)
         yield _Prepared(unit, pcm, sha256_bytes(pcm), digests, sha256_bytes(digests))
 
 

@@ -3,28 +3,40 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
+import av
 import numpy as np
 
+from hfd.data.pictures import picture_digest, upright_rgb
 from hfd.media_time import PICTURE_SAMPLES, SAMPLE_RATE
 
 
 @dataclass(frozen=True)
 class Frame:
-    """One picture of a compiled file.
+    """One picture of a compiled file, turned into RGB when a model asks for it.
 
     Attributes:
         index: number of the picture in the file; its pts is exactly ``index / 5`` seconds.
-        rgb: uint8, shape [height, width, 3], upright (rotation already applied).
+        picture: the picture as it was decoded.
     """
 
     index: int
-    rgb: np.ndarray
+    picture: av.VideoFrame
 
     @property
     def pts_samples(self) -> int:
         """Time of the picture in 16 kHz samples."""
         return self.index * PICTURE_SAMPLES
+
+    @cached_property
+    def rgb(self) -> np.ndarray:
+        """uint8, shape [height, width, 3], upright."""
+        return upright_rgb(self.picture)
+
+    def digest(self) -> bytes:
+        """The 32 bytes by which the picture is known in traces and checks."""
+        return picture_digest(self.picture)
 
 
 @dataclass(frozen=True)

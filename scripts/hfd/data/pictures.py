@@ -1,0 +1,22 @@
+"""Decoded pictures: their upright RGB form, and the digest by which they are known."""
+
+from __future__ import annotations
+
+import hashlib
+
+import av
+import numpy as np
+
+
+def upright_rgb(picture: av.VideoFrame) -> np.ndarray:
+    """The picture as it is meant to be seen: uint8, shape [height, width, 3], rotation applied."""
+    rgb = picture.to_ndarray(format="rgb24")
+    return np.ascontiguousarray(np.rot90(rgb, picture.rotation // 90)) if picture.rotation else rgb
+
+
+def picture_digest(picture: av.VideoFrame) -> bytes:
+    """SHA-256 (32 bytes) of the picture's yuv420p planes as they are stored.
+
+    Taken before colour conversion and rotation, which differ between library versions.
+    """
+    return hashlib.sha256(picture.to_ndarray(format="yuv420p")).digest()
