@@ -77,9 +77,14 @@ def atomic_write(target: str | Path, data: bytes | str) -> None:
         part.write_bytes(data.encode() if isinstance(data, str) else data)
 
 
+def json_text(value: Any) -> str:
+    """Readable JSON: 2 spaces, keys in given order, no NaN."""
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
 def write_json(target: str | Path, value: Any) -> None:
-    """Write readable JSON (UTF-8, 2 spaces, keys in given order), whole or not at all."""
-    atomic_write(target, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    """Write readable JSON as UTF-8, whole or not at all."""
+    atomic_write(target, json_text(value))
 
 
 def read_json(path: str | Path) -> Any:

@@ -20,7 +20,7 @@ import soundfile
 
 from hfd.data.manifest import Sample
 from hfd.errors import HfdError
-from hfd.files import sha256_bytes, sha256_file, write_json
+from hfd.files import json_text, sha256_bytes, sha256_file
 from hfd.stream import trace
 from hfd.stream.clock import RunClock, make_clock
 from hfd.stream.reader import MediaInfo, probe, read_units, to_int16
@@ -161,8 +161,9 @@ def run_sample(
     provenance = build_provenance(
         run, caps, sample, info, recorder, sent, lines, wav_sha, fingerprint, attempt, wall_anchor
     )
-    write_json(out_dir / "provenance.json", provenance)
-    write_json(out_dir / "result.json", result)
+    # Plain writes: the folder becomes visible, flushed and whole, only when the worker moves it.
+    (out_dir / "provenance.json").write_text(json_text(provenance), encoding="utf-8")
+    (out_dir / "result.json").write_text(json_text(result), encoding="utf-8")
     return result
 
 
