@@ -1,0 +1,204 @@
+"""Aero-Realtime: text from a lock-step server, spoken at once by a streaming TTS server.
+
+Every 80 ms unit is sent when it is due; every text delta that comes back goes to the TTS server in
+the same moment, and its speech is recorded as it arrives. Both servers may be children of the
+worker or already up. See docs/aero.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine, Mapping
+from dataclasses import fields
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from hfd.errors import HfdError
+from hfd.media_time import FPS
+from hfd.models.aero.conversation import Conversation, Limits
+from hfd.models.aero.ending import SampleFailure
+from hfd.models.aero.recording import Recording
+from hfd.models.aero.speaker import Speaker
+from hfd.models.aero.vocab import TokenText
+from hfd.models.aero.wire import Wire
+from hfd.models.base import Capabilities, DuplexModel, Emit, Identity, SampleInfo
+from hfd.models.servers import ChildServer, ServerSpec, start_all
+from hfd.models.tts.protocol import FRAME_SAMPLES, SAMPLE_RATE
+from hfd.stream.units import Unit
+
+ROOT = Path(__file__).parents[4]
+UNIT_SAMPLES = 1280
+DEFAULTS: dict[str, Any] = {
+    "url": "ws://127.0.0.1:8090/v1/aero/realtime",
+    "tts_url": "ws://127.0.0.1:8091/v1/tts/stream",
+    "servers": {},
+    "wire": "config/wires/aero.yaml",
+    "weights": None,
+    "vocab": None,
+    "picture_fps": 1,
+    "speaker": None,
+    "language": None,
+    "record": False,
+    "max_media_s": None,
+    **{field.name: field.default for field in fields(Limits)},
+}
+
+
+class AeroModel(DuplexModel):
+    """The pair of servers behind the one model interface; see the module's docstring."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        if unknown := sorted(set(settings) - set(DEFAULTS)):
+            raise HfdError(
+                f"unknown key {unknown[0]!r}",
+                field=f"settings.{unknown[0]}",
+                remedy=f"Known: {sorted(DEFAULTS)}",
+            )
+        self._settings = {**DEFAULTS, **settings}
+        self._picture_fps = _picture_rate(self._settings["picture_fps"])
+        self._limits = Limits(
+            **{field.name: self._settings[field.name] for field in fields(Limits)}
+        )
+        for name in self._settings["servers"]:
+            if name not in ("aero", "tts"):
+                raise HfdError(
+                    "there is an aero and a tts server", field=f"settings.servers.{name}"
+                )
+        self._servers = {
+            name: ChildServer(ServerSpec.from_settings(name, value))
+            for name, value in self._settings["servers"].items()
+        }
+        self._wire = Wire(ROOT / self._settings["wire"])
+        self._token_text: TokenText | None = None
+        self._conversation: Conversation | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(
+            unit_samples=UNIT_SAMPLES,
+            output_rate=SAMPLE_RATE,
+            clock="arrival",
+            voice_origin="streaming_tts",
+            frame_rule=f"{self._picture_fps} per second: picture floor({FPS} j / rate) for each j",
+            max_media_s=self._settings["max_media_s"],
+            gpus=len({gpu for server in self._servers.values() for gpu in server.spec.gpus}),
+            codec_hop_samples=FRAME_SAMPLES,
+        )
+
+    def load(self) -> Identity:
+        start_all(self._servers.values())
+        if self._settings["vocab"]:
+            self._token_text = TokenText(Path(self._settings["vocab"]))
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="aero-sockets", daemon=True
+        )
+        self._thread.start()
+        return Identity(
+            "aero-realtime-4b + qwen3-tts",
+            self._settings["weights"],
+            {
+                "wire": {"file": self._wire.name, "sha256": self._wire.sha256},
+                "picture_fps": str(self._picture_fps),
+                "tts": self._run(self._tts_identity()),
+            },
+        )
+
+    def open(self, sample: SampleInfo, emit: Emit) -> None:
+        for server in self._servers.values():
+            server.ensure()
+        if self._token_text is not None:
+            self._token_text.reset()
+        self._run(self._open(sample, emit))
+
+    def push(self, unit: Unit) -> None:
+        if self._conversation.failure is not None:
+            raise self._explained(self._conversation.failure)
+        self._conversation.push(unit)
+
+    def finish(self) -> Mapping[str, Any]:
+        try:
+            facts = self._run(self._conversation.finish())
+        except SampleFailure as failure:
+            raise self._explained(failure) from failure
+        return {
+            **facts,
+            "server_restarts": {name: child.restarts for name, child in self._servers.items()},
+        }
+
+    def close(self) -> None:
+        if self._conversation is not None:
+            self._run(self._conversation.close())
+            self._conversation = None
+
+    def unload(self) -> None:
+        for server in self._servers.values():
+            server.stop()
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+            self._loop = None
+
+    def _url(self, key: str, server: str) -> str:
+        url: str = self._settings[key]
+        child = self._servers.get(server)
+        return url.replace("{port}", str(child.port)) if child else url
+
+    def _tts_config(self, seed: int) -> dict[str, Any]:
+        names = {key: self._settings[key] for key in ("speaker", "language")}
+        return {"seed": seed, **{key: value for key, value in names.items() if value}}
+
+    async def _open(self, sample: SampleInfo, emit: Emit) -> None:
+        recording = Recording(sample.scratch if self._settings["record"] else None)
+        self._conversation = Conversation(
+            self._wire, self._limits, self._picture_fps, self._token_text, emit, recording
+        )
+        await self._conversation.open(
+            self._url("url", "aero"), self._url("tts_url", "tts"), self._tts_config(sample.seed)
+        )
+
+    async def _tts_identity(self) -> dict[str, Any]:
+        """What the TTS server says of itself, from a session that says nothing."""
+        speaker = Speaker(lambda event: None, lambda error: None, Recording(None))
+        try:
+            await speaker.open(
+                self._url("tts_url", "tts"), self._tts_config(0), self._limits.connect_s
+            )
+            return {key: value for key, value in speaker.ready.items() if key != "type"}
+        finally:
+            await speaker.close()
+
+    def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """Run a coroutine in the sockets' thread and wait for it."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def _explained(self, failure: BaseException) -> BaseException:
+        """The failure, or the death of the child server that caused it."""
+        if not isinstance(failure, SampleFailure) or "_lost" not in failure.end_reason:
+            return failure
+        for server in self._servers.values():
+            try:
+                server.check()
+            except HfdError as death:
+                return SampleFailure("server_died", death.problem.partition(": ")[2])
+        return failure
+
+
+def _picture_rate(value: Any) -> Fraction:
+    try:
+        rate = Fraction(str(value))
+    except (ValueError, ZeroDivisionError):
+        rate = Fraction(0)
+    if not 0 < rate <= FPS:
+        raise HfdError(
+            f"must be a number above 0 and at most {FPS}, not {value!r}",
+            field="settings.picture_fps",
+        )
+    return rate
+
+
+MODEL = AeroModel
