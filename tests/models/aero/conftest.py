@@ -10,12 +10,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from tests.stream.conftest import compiled  # noqa: F401  a fixture
 
 from hfd.data.manifest import Sample
 from hfd.models.registry import create_model
 from hfd.models.servers import ChildServer, ServerSpec, start_all
 from hfd.stream.session import Run, run_sample
-from tests.stream.conftest import compiled  # noqa: F401  a fixture
 
 HERE = Path(__file__).parent
 SCRIPTS = HERE.parents[2] / "scripts"
