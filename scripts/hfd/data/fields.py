@@ -71,5 +71,29 @@ def relative_path(value: object, *, file: str | Path, field: str) -> PurePosixPa
     return path
 
 
+def find_file(
+    value: object, root: Path, beside: Path, *, file: str | Path, field: str, check: bool = True
+) -> Path:
+    """The file a row names: relative to `root`, else to the folder `beside`.
+
+    Raises:
+        HfdError: an unfit path; or, if `check`, no such file in either place.
+    """
+    relative = relative_path(value, file=file, field=field)
+    found = root / relative
+    if found.is_file():
+        return found
+    if (beside / relative).is_file():
+        return beside / relative
+    if check:
+        raise HfdError(
+            f"there is no file {str(relative)!r} in {str(root)!r} or {str(beside)!r}",
+            file=file,
+            field=field,
+            remedy="Put the file there, or correct the path (relative to the repository root)",
+        )
+    return found
+
+
 def _too_long(path: PurePosixPath) -> bool:
     return len(str(path).encode()) > 4000 or any(len(part.encode()) > 255 for part in path.parts)

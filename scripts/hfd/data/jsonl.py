@@ -13,7 +13,7 @@ from hfd.errors import HfdError
 
 MAX_LINE_BYTES = 1 << 20
 """No sample needs a megabyte; a longer line is a file that is not JSON Lines."""
-_BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def _parse(raw: bytes, place: str, *, first: bool) -> dict[str, Any] | None:
             file=place,
             remedy="Write one JSON object a line (a JSON list becomes lines with: jq -c '.[]')",
         )
-    body = raw.removeprefix(_BOM) if first else raw
+    body = raw.removeprefix(BOM) if first else raw
     if not body.strip():
         return None
     try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hfd.data.fields import relative_path, seconds, text
+from hfd.data.fields import find_file, seconds, text
 from hfd.data.ids import UniqueIds, check_id
 from hfd.data.jsonl import Row, read_rows
 from hfd.errors import HfdError
@@ -77,15 +77,17 @@ def _sample(row: Row, path: Path, root: Path, unique: UniqueIds, check_files: bo
     value, place = row.value, f"{path}:{row.line}"
     sample_id, key = sample_id_of(value, place)
     unique.add(sample_id, row.line, file=place, field=key)
+
+    def file(field: str) -> Path:
+        return find_file(
+            value.get(field), root, path.parent, file=place, field=field, check=check_files
+        )
+
     return Sample(
         sample_id=sample_id,
         task=text(value.get("task"), file=place, field="task"),
-        video=_file(value, "video", place, path, root, check_files),
-        adapter=(
-            _file(value, "adapter", place, path, root, check_files)
-            if value.get("adapter") is not None
-            else None
-        ),
+        video=file("video"),
+        adapter=file("adapter") if value.get("adapter") is not None else None,
         duration_seconds=_duration(value, place),
         row=value,
         line=row.line,
@@ -98,22 +100,3 @@ def _duration(value: Mapping[str, Any], place: str) -> float:
     if duration == 0:
         raise HfdError("is 0", file=place, field=field, remedy="Write the length of the video")
     return duration
-
-
-def _file(
-    value: Mapping[str, Any], field: str, place: str, manifest: Path, root: Path, check: bool
-) -> Path:
-    relative = relative_path(value.get(field), file=place, field=field)
-    found = root / relative
-    if not found.is_file():
-        beside = manifest.parent / relative
-        if beside.is_file():
-            return beside
-        if check:
-            raise HfdError(
-                f"there is no file {str(relative)!r} in {str(root)!r} or beside the manifest",
-                file=place,
-                field=field,
-                remedy="Put the file there, or correct the path (relative to the repository root)",
-            )
-    return found

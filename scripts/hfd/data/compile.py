@@ -1,0 +1,146 @@
+"""One raw hesitation row into a compiled video and its adapter, verified before either exists."""
+
+from __future__ import annotations
+
+import wave
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from hfd.data.decode import Decoded, decode
+from hfd.data.encode import encode, ffmpeg_version
+from hfd.data.raw import COMPILER, RawSample
+from hfd.data.sound import Recording, Track, build_track, probe_recording
+from hfd.data.source_video import probe_video
+from hfd.data.timeline import Clip, Timeline, hesitation_timeline
+from hfd.errors import HfdError
+from hfd.files import atomic_path, sha256_bytes, sha256_file, write_json
+from hfd.media_time import FPS, PAD_PICTURES, SAMPLE_RATE, samples_to_seconds
+
+
+def compile_sample(
+    sample: RawSample, video: Path, adapter: Path, full_first_question: str = "refuse"
+) -> tuple[str, ...]:
+    """Compile one row.
+
+    Args:
+        sample: the row; its files must be there.
+        video: where the compiled video goes.
+        adapter: where the adapter goes, once the video is in place.
+        full_first_question: ``refuse`` or ``warn``, see `hesitation_timeline`.
+
+    Returns:
+        What is odd but not wrong, one sentence each; also written into the adapter.
+
+    Raises:
+        HfdError: anything in the row, the sources or the finished video is not as it must be;
+            then neither file is written or changed.
+    """
+    source = probe_video(sample.video)
+    recordings = [probe_recording(event.audio) for event in sample.events]
+    lengths = [recording.seconds for recording in recordings]
+    timeline = hesitation_timeline(sample, lengths, source.end, full_first_question)
+    track = build_track(timeline, recordings)
+    with atomic_path(video) as part:
+        with TemporaryDirectory(prefix=".compile-", dir=part.parent) as folder:
+            wav = Path(folder) / "track.wav"
+            _write_wav(wav, track.pcm)
+            encode(source, wav, timeline, part)
+        verify(decode(part, hash_pictures=False), timeline, track.pcm, video)
+        video_sha = sha256_file(part)
+    write_json(adapter, _adapter(sample, timeline, track, recordings, video_sha))
+    return timeline.warnings
+
+
+def verify(found: Decoded, timeline: Timeline, pcm: np.ndarray, path: Path) -> None:
+    """Compare a decoded file with what it was meant to be.
+
+    Raises:
+        HfdError: any stream, count, time or sample differs; `path` is named.
+    """
+    wanted = {
+        "streams": ((1, 1), found.streams),
+        "picture format": (("h264", "yuv420p"), (found.video["codec"], found.video["pix_fmt"])),
+        "sound format": (
+            {"codec": "flac", "rate": SAMPLE_RATE, "channels": 1},
+            found.audio,
+        ),
+        "decoder errors": ([], found.errors),
+        "pictures": (timeline.pictures, found.frames),
+        "picture times": ([Fraction(k, FPS) for k in range(timeline.pictures)], found.times),
+        "samples": (len(pcm), len(found.pcm)),
+        "sound": (True, np.array_equal(pcm, found.pcm)),
+        "frozen pictures at the end": (True, found.frozen_run >= PAD_PICTURES),
+    }
+    for what, (expected, got) in wanted.items():
+        if expected != got:
+            raise HfdError(
+                f"{what} of the compiled file: expected {expected!s:.80}, found {got!s:.80}",
+                file=path,
+                remedy="Nothing was written; report this with the source files",
+            )
+
+
+def source_hashes(sample: RawSample) -> dict[str, str]:
+    """SHA-256 of each source file, by what it is to the sample."""
+    files = {"video": sample.video} | {event.role: event.audio for event in sample.events}
+    return {name: sha256_file(path) for name, path in files.items()}
+
+
+def _adapter(
+    sample: RawSample,
+    timeline: Timeline,
+    track: Track,
+    recordings: Sequence[Recording],
+    video_sha: str,
+) -> dict[str, Any]:
+    first, second = timeline.clips
+    return {
+        "schema": "hfd-adapter/1",
+        "sample_id": sample.sample_id,
+        "duration_seconds": timeline.seconds,
+        "p0": samples_to_seconds(first.start),
+        "p1": samples_to_seconds(first.end),
+        "q0": samples_to_seconds(second.start),
+        "q1": samples_to_seconds(second.end),
+        "events": [_event(first), _event(second)],
+        "compiled": {
+            "compiler": COMPILER,
+            "recipe": sample.recipe,
+            "ffmpeg": ffmpeg_version(),
+            "sources_sha256": source_hashes(sample),
+            "source_rates": [recording.rate for recording in recordings],
+            "video_sha256": video_sha,
+            "pcm_sha256": sha256_bytes(track.pcm.astype("<i2").tobytes()),
+            "body_frames": timeline.body,
+            "frames": timeline.pictures,
+            "samples": timeline.samples,
+            "clipped_samples": track.clipped,
+            "warnings": list(timeline.warnings),
+        },
+        "raw": dict(sample.row),
+    }
+
+
+def _event(clip: Clip) -> dict[str, Any]:
+    return {
+        "role": clip.event.role,
+        "start": samples_to_seconds(clip.start),
+        "end": samples_to_seconds(clip.end),
+        "start_sample": clip.start,
+        "end_sample": clip.end,
+        "text": clip.event.text,
+        "spoken_text": clip.event.spoken_text,
+    }
+
+
+def _write_wav(path: Path, pcm: np.ndarray) -> None:
+    with wave.open(str(path), "wb") as stream:
+        stream.setnchannels(1)
+        stream.setsampwidth(2)
+        stream.setframerate(SAMPLE_RATE)
+        stream.writeframes(pcm.astype("<i2").tobytes())
