@@ -11,6 +11,8 @@ from hfd.data.fields import kind, seconds
 from hfd.errors import HfdError
 from hfd.files import read_json
 
+ADAPTER_SCHEMA = "hfd-adapter/1"
+"""Value of ``schema`` in adapters that this workflow wrote."""
 FIRST_QUESTION = "first_question"
 SECOND_QUESTION = "second_question"
 

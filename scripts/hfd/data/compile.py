@@ -11,14 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from hfd.data.decode import Decoded, decode
+from hfd.data.adapter import ADAPTER_SCHEMA
+from hfd.data.decode import Decoded, decode, pcm_digest
 from hfd.data.encode import encode, ffmpeg_version
 from hfd.data.raw import COMPILER, RawSample
 from hfd.data.sound import Recording, Track, build_track, probe_recording
 from hfd.data.source_video import probe_video
 from hfd.data.timeline import Clip, Timeline, hesitation_timeline
 from hfd.errors import HfdError
-from hfd.files import atomic_path, sha256_bytes, sha256_file, write_json
+from hfd.files import atomic_path, sha256_file, write_json
 from hfd.media_time import FPS, PAD_PICTURES, SAMPLE_RATE, samples_to_seconds
 
 
@@ -50,9 +51,14 @@ def compile_sample(
             wav = Path(folder) / "track.wav"
             _write_wav(wav, track.pcm)
             encode(source, wav, timeline, part)
-        verify(decode(part, hash_pictures=False), timeline, track.pcm, video)
-        video_sha = sha256_file(part)
-    write_json(adapter, _adapter(sample, timeline, track, recordings, video_sha))
+        found = decode(part)
+        verify(found, timeline, track.pcm, video)
+        hashes = {
+            "video_sha256": sha256_file(part),
+            "pcm_sha256": pcm_digest(found.pcm),
+            "frames_sha256": found.frames_sha256,
+        }
+    write_json(adapter, _adapter(sample, timeline, track, recordings, hashes))
     return timeline.warnings
 
 
@@ -96,11 +102,11 @@ def _adapter(
     timeline: Timeline,
     track: Track,
     recordings: Sequence[Recording],
-    video_sha: str,
+    hashes: dict[str, str | None],
 ) -> dict[str, Any]:
     first, second = timeline.clips
     return {
-        "schema": "hfd-adapter/1",
+        "schema": ADAPTER_SCHEMA,
         "sample_id": sample.sample_id,
         "duration_seconds": timeline.seconds,
         "p0": samples_to_seconds(first.start),
@@ -114,8 +120,7 @@ def _adapter(
             "ffmpeg": ffmpeg_version(),
             "sources_sha256": source_hashes(sample),
             "source_rates": [recording.rate for recording in recordings],
-            "video_sha256": video_sha,
-            "pcm_sha256": sha256_bytes(track.pcm.astype("<i2").tobytes()),
+            **hashes,
             "body_frames": timeline.body,
             "frames": timeline.pictures,
             "samples": timeline.samples,

@@ -13,7 +13,8 @@ from typing import Any
 import av
 import numpy as np
 
-from hfd.data.media import open_media, picture_stream, to_float32, to_int16, upright_rgb
+from hfd.data.media import open_media, picture_stream, to_float32, to_int16
+from hfd.data.pictures import picture_digest
 
 STILL_LUMA = 1.5
 """Mean difference of luma (0-255) below which two pictures count as one frozen picture."""
@@ -38,7 +39,7 @@ class Decoded:
         pcm: int16, shape [samples]: all that was decoded, channels by mean, from time 0.
         frozen_run: pictures at the end that equal the last one (itself too), at most 64.
         tail_difference: largest luma difference inside the last 15 pictures.
-        frames_sha256: over the SHA-256 digests of all upright RGB pictures (docs/formats.md).
+        frames_sha256: over the digests of all pictures (docs/formats.md), or None without any.
         errors: what the decoders complained about, and why decoding stopped if it did.
     """
 
@@ -60,8 +61,14 @@ class Decoded:
         """Number of pictures."""
         return len(self.times)
 
+    @property
+    def lossless(self) -> bool:
+        """Whether the sound's codec keeps every sample, so that silence stays exact."""
+        codec = self.audio.get("codec", "")
+        return codec in ("flac", "alac") or codec.startswith("pcm_")
 
-def decode(path: Path, hash_pictures: bool = True) -> Decoded:
+
+def decode(path: Path) -> Decoded:
     """Decode a file whole; damage inside it is told in `errors`, not raised.
 
     Raises:
@@ -77,7 +84,7 @@ def decode(path: Path, hash_pictures: bool = True) -> Decoded:
             streams=(len(container.streams.video), len(container.streams.audio)),
             comment=container.metadata.get("comment", ""),
         )
-        pictures, samples = _Pictures(found, hash_pictures), _Sound()
+        pictures, samples = _Pictures(found), _Sound()
         wanted = [stream, sound] if sound else [stream]
         try:
             for packet in container.demux(*wanted):
@@ -90,6 +97,11 @@ def decode(path: Path, hash_pictures: bool = True) -> Decoded:
         pictures.finish()
         found.pcm = samples.track()
     return found
+
+
+def pcm_digest(pcm: np.ndarray) -> str:
+    """SHA-256 of int16 samples as little-endian PCM (docs/formats.md)."""
+    return hashlib.sha256(pcm.astype("<i2")).hexdigest()
 
 
 def _video_facts(stream: av.VideoStream) -> dict[str, Any]:
@@ -107,9 +119,9 @@ def _audio_facts(stream: av.AudioStream) -> dict[str, Any]:
 
 
 class _Pictures:
-    def __init__(self, found: Decoded, hash_pictures: bool) -> None:
+    def __init__(self, found: Decoded) -> None:
         self._found = found
-        self._hash = hashlib.sha256() if hash_pictures else None
+        self._hash = hashlib.sha256()
         self._last: deque[np.ndarray] = deque(maxlen=_KEPT)
 
     def add(self, frame: av.VideoFrame) -> None:
@@ -117,19 +129,16 @@ class _Pictures:
         time = frame.pts * frame.time_base if frame.pts is not None else Fraction(-1)
         found.times.append(Fraction(time))
         self._last.append(_luma(frame))
-        if self._hash:
-            rgb = upright_rgb(frame)
-            found.height, found.width = rgb.shape[:2]
-            self._hash.update(hashlib.sha256(rgb).digest())
-        elif not found.width:
-            found.width, found.height = frame.width, frame.height
+        self._hash.update(picture_digest(frame))
+        sideways = frame.rotation % 180
+        found.width = frame.height if sideways else frame.width
+        found.height = frame.width if sideways else frame.height
 
     def finish(self) -> None:
         found = self._found
-        if self._hash and self._last:
-            found.frames_sha256 = self._hash.hexdigest()
         if not self._last:
             return
+        found.frames_sha256 = self._hash.hexdigest()
         last = self._last[-1]
         differences = [_difference(picture, last) for picture in reversed(self._last)]
         still = itertools.takewhile(lambda pair: pair[0] < STILL_LUMA, differences)

@@ -41,12 +41,6 @@ def picture_stream(container: av.container.InputContainer, path: Path) -> av.Vid
     raise HfdError("has no picture stream", file=path, remedy="Deliver a file with video")
 
 
-def upright_rgb(frame: av.VideoFrame) -> np.ndarray:
-    """A picture as uint8, shape [height, width, 3], turned upright."""
-    rgb = frame.to_ndarray(format="rgb24")
-    return np.ascontiguousarray(np.rot90(rgb, frame.rotation // 90)) if frame.rotation else rgb
-
-
 def to_int16(pcm: np.ndarray) -> np.ndarray:
     """Float samples in [-1, 1] as int16; exact for samples that came from int16."""
     return np.clip(np.rint(pcm * 32768.0), -32768, 32767).astype("<i2")
