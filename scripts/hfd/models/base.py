@@ -87,13 +87,21 @@ class Identity:
     detail: Mapping[str, Any] = field(default_factory=dict)
 
 
+class ModelBroken(Exception):
+    """Process, server or device is beyond use: the worker ends, and a fresh one goes on.
+
+    Every other exception fails the sample in flight alone.
+    """
+
+
 class DuplexModel(ABC):
     """A full-duplex model: one file at a time, one unit at a time.
 
     Order of calls: ``load()`` once per process; then for each sample ``open``, ``push`` for every
     unit in order, ``finish``, ``close``. `close` is called in every case, also after an error,
     and must leave no state behind: the next sample's result may not depend on this one.
-    Errors raise; a model never returns a result it made up.
+    Errors raise (`ModelBroken` if no other sample could succeed either); a model never returns a
+    result it made up.
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:

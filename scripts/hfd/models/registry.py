@@ -13,18 +13,21 @@ from hfd.models.base import DuplexModel
 def create_model(module: str, settings: Mapping[str, Any]) -> DuplexModel:
     """Make the model of ``hfd.models.<module>`` with its settings checked and nothing loaded.
 
+    A dotted `module` is a full path: a model that lives outside of this repository.
+
     Raises:
         HfdError: no such model, one of its packages is missing, or a setting is wrong.
     """
+    path = module if "." in module else f"hfd.models.{module}"
     try:
-        found = importlib.import_module(f"hfd.models.{module}")
+        found = importlib.import_module(path)
     except ModuleNotFoundError as error:
-        if error.name == f"hfd.models.{module}":
+        if error.name and path.startswith(error.name):
             raise HfdError(
                 f"there is no model module {module!r}",
                 file="config/models.yaml",
                 field="module",
-                remedy="Use the name of a file in scripts/hfd/models",
+                remedy="Use the name of a file in scripts/hfd/models, or a dotted path on PYTHONPATH",
             ) from error
         raise HfdError(
             f"model {module!r} needs the Python package {error.name!r}, which is not installed",

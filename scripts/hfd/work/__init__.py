@@ -1,1 +1,1 @@
-"""Which samples run where: shards, leases, the private store, what is missing and why."""
+"""What has to be computed, by whom, and where it lies until it is published."""

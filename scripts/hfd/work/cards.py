@@ -1,0 +1,59 @@
+"""Which graphics cards a local worker may use: Snakemake counts cards but does not name them."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import tempfile
+import time
+from pathlib import Path
+from typing import TextIO
+
+from hfd.errors import HfdError
+
+_held: list[TextIO] = []  # open for as long as the process lives
+
+
+def take_cards(count: int, devices: Path = Path("/dev")) -> None:
+    """Set CUDA_VISIBLE_DEVICES to `count` cards that no other worker of this machine holds.
+
+    Does nothing under a scheduler or where the variable is set already. Waits while too few cards
+    are free, so that a worker and the orphan of a killed run do not share one.
+
+    Raises:
+        HfdError: the machine has fewer cards.
+    """
+    if not count or "CUDA_VISIBLE_DEVICES" in os.environ or "SLURM_JOB_ID" in os.environ:
+        return
+    cards = sorted(int(p.name[6:]) for p in devices.iterdir() if re.fullmatch(r"nvidia\d+", p.name))
+    if len(cards) < count:
+        raise HfdError(
+            f"the model needs {count} GPUs, this machine has {len(cards)}",
+            file="config/models.yaml",
+            field="resources.gpu",
+            remedy="Run it on a machine with enough cards, or through --profile slurm",
+        )
+    while (taken := _try(cards, count)) is None:
+        print(f"waiting for {count} free GPUs", flush=True)
+        time.sleep(10)
+    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, taken))
+
+
+def _try(cards: list[int], count: int) -> list[int] | None:
+    """Lock `count` cards, or none."""
+    locks: dict[int, TextIO] = {}
+    for card in cards:
+        path = Path(tempfile.gettempdir()) / f"hfd-gpu{card}.lock"
+        stream = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+")
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            locks[card] = stream
+        except BlockingIOError:
+            stream.close()
+        if len(locks) == count:
+            _held.extend(locks.values())
+            return list(locks)
+    for stream in locks.values():
+        stream.close()
+    return None

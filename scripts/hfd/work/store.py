@@ -1,0 +1,165 @@
+"""One model's private store of finished samples, its error records, and what is published.
+
+work/<model>/store/<id>/        a finished sample, complete or absent
+work/<model>/errors/<id>.json   why the last attempt failed
+results/<model>/<id>/           copies of the store's files
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hfd.errors import HfdError
+from hfd.files import read_json, replace_folder, sha256_bytes, sha256_file
+
+FILES = ("assistant_audio.wav", "trace.jsonl.gz", "provenance.json", "result.json")
+"""Files of a finished sample, in the order in which they are published: result.json is last."""
+_WAV_HEADER_BYTES = 44
+
+
+@dataclass(frozen=True)
+class Store:
+    """The folders of one model under the repository root (or a run's working folder)."""
+
+    root: Path
+    model: str
+
+    @property
+    def folder(self) -> Path:
+        return self.root / "work" / self.model
+
+    def entry(self, sample_id: str) -> Path:
+        return self.folder / "store" / sample_id
+
+    def part(self, sample_id: str) -> Path:
+        """Where the sample in flight is written; only the holder of its claim may touch it."""
+        return self.folder / "store" / f".part-{_short(sample_id)}"
+
+    def claim(self, sample_id: str) -> Path:
+        return self.folder / "claims" / f"{_short(sample_id)}.json"
+
+    def error_file(self, sample_id: str) -> Path:
+        return self.folder / "errors" / f"{sample_id}.json"
+
+    def ticket(self, shard: str) -> Path:
+        return self.folder / "shards" / f"{shard}.ticket"
+
+    @property
+    def plan(self) -> Path:
+        return self.folder / "plan.json"
+
+    def published(self, sample_id: str) -> Path:
+        return self.root / "results" / self.model / sample_id
+
+    def error(self, sample_id: str) -> dict[str, Any] | None:
+        """The record of the last failed attempt, or None."""
+        path = self.error_file(sample_id)
+        return read_json(path) if path.exists() else None
+
+
+def _short(sample_id: str) -> str:
+    return sha256_bytes(sample_id.encode())[:24]
+
+
+def glance(folder: Path) -> dict[str, Any] | None:
+    """The provenance of a finished sample whose files have the right sizes, else None.
+
+    Costs a few system calls; `verify` reads everything.
+    """
+    try:
+        provenance = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
+        wav_bytes = _WAV_HEADER_BYTES + 2 * provenance["wav"]["samples"]
+        whole = (folder / "assistant_audio.wav").stat().st_size == wav_bytes
+        whole = whole and all((folder / name).stat().st_size > 0 for name in FILES)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return provenance if whole else None
+
+
+def sizes(folder: Path) -> list[int]:
+    """Sizes in bytes of the four files; -1 where one is missing."""
+    return [path.stat().st_size if (path := folder / name).exists() else -1 for name in FILES]
+
+
+def verify(folder: Path) -> dict[str, Any]:
+    """Read a finished sample whole and return its provenance.
+
+    Raises:
+        HfdError: a file is missing, cut short or altered.
+    """
+    provenance = read_json(folder / "provenance.json")
+    result = read_json(folder / "result.json")
+    try:
+        lines, tail = _trace_end(folder / "trace.jsonl.gz")
+        sound = sha256_file(folder / "assistant_audio.wav")
+        found = (lines, tail, sound, result["sample_id"])
+        trace = provenance["trace"]
+        stated = (trace["lines"], trace["tail"], provenance["wav"]["sha256"], folder.name)
+        if found != stated:
+            raise ValueError("content differs from provenance.json")
+    except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
+        raise HfdError(f"is no whole result ({error})", file=folder) from error
+    return provenance
+
+
+def _trace_end(path: Path) -> tuple[int, str]:
+    """Number of lines of a trace and the SHA-256 of the last one."""
+    lines, last = 0, b""
+    with gzip.open(path) as stream:
+        for line in stream:
+            lines, last = lines + 1, line
+    return lines, hashlib.sha256(last.rstrip(b"\n")).hexdigest()
+
+
+def restore(store: Store, sample_id: str) -> None:
+    """Bring a published sample back into a store that has lost it; the caller holds its claim."""
+    part = store.part(sample_id)
+    shutil.rmtree(part, ignore_errors=True)
+    shutil.copytree(store.published(sample_id), part)
+    replace_folder(part, store.entry(sample_id))
+
+
+def publish(store: Store, sample_id: str) -> None:
+    """Copy a finished sample to results/, each file whole or absent, result.json last.
+
+    The files are copies, never hard links, so that damage to a published file cannot reach the
+    store. They are not flushed to the disk: the store's are, and what a power cut takes from
+    results/ is seen by the next run and copied again.
+
+    Raises:
+        HfdError: there is none (with the recorded error), or it is damaged; a damaged entry is
+            dropped, and the next run computes it again.
+    """
+    entry, target = store.entry(sample_id), store.published(sample_id)
+    if not entry.is_dir():
+        error = store.error(sample_id)
+        raise HfdError(
+            f"{store.model}: {error['error']}" if error else f"{store.model} left no result",
+            file=store.error_file(sample_id) if error else entry,
+            remedy="Run again to try this sample once more; finished samples are not repeated",
+        )
+    try:
+        verify(entry)
+    except HfdError as error:
+        shutil.rmtree(entry)
+        raise HfdError(
+            f"{error.problem}; it was dropped", file=entry, remedy="Run again to compute it"
+        ) from error
+    target.mkdir(parents=True, exist_ok=True)
+    _copy_side(entry / "side", target / "side")
+    for name in FILES:
+        part = target / f".{name}.part"
+        shutil.copyfile(entry / name, part)
+        part.replace(target / name)
+
+
+def _copy_side(source: Path, target: Path) -> None:
+    shutil.rmtree(target, ignore_errors=True)
+    if source.is_dir():
+        shutil.copytree(source, target)

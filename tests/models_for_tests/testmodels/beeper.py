@@ -1,0 +1,124 @@
+"""A model that counts seconds aloud, or keeps silent; it can be told to break in known ways.
+
+Settings: ``speak`` (one word and a beep each second; default true), ``unit_ms`` (default 480),
+``pace_s`` (seconds it thinks at each unit), ``load_s``, ``calls`` (file that gets a line for each
+load and each sample begun and ended), ``faults`` (JSON file, read at every sample, so that a fault
+can be mended without a change of settings: ``{kind: [sample ids]}`` with the kinds of `_FAULTS`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hfd.errors import HfdError
+from hfd.models.base import (
+    Capabilities,
+    DuplexModel,
+    Emit,
+    Identity,
+    ModelBroken,
+    SampleInfo,
+)
+from hfd.stream.events import Audio, Text
+from hfd.stream.units import Unit
+
+RATE = 16_000
+_DEFAULTS = {
+    "speak": True,
+    "unit_ms": 480,
+    "pace_s": 0.0,
+    "load_s": 0.0,
+    "calls": None,
+    "faults": None,
+    "temperature": 0.0,
+}
+
+
+def _segfault() -> None:
+    os.kill(os.getpid(), 11)
+
+
+def _run_out_of_memory() -> None:
+    blocks = []
+    while True:
+        blocks.append(np.ones(2**24))  # 128 MiB each
+
+
+def _raise(error: Exception):
+    def fault() -> None:
+        raise error
+
+    return fault
+
+
+_FAULTS = {
+    "error": _raise(ValueError("this sample cannot be answered")),
+    "cuda": _raise(RuntimeError("CUDA error: an illegal memory access was encountered")),
+    "broken": _raise(ModelBroken("the server is gone")),
+    "segfault": _segfault,
+    "exit": lambda: os._exit(9),
+    "memory": _run_out_of_memory,
+}
+
+
+class Beeper(DuplexModel):
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        for key in settings:
+            if key not in _DEFAULTS:
+                raise HfdError("is unknown", field=f"settings.{key}")
+        self._settings = {**_DEFAULTS, **settings}
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(
+            unit_samples=self._settings["unit_ms"] * 16,
+            output_rate=RATE,
+            clock="virtual",
+            voice_origin="native_talker",
+        )
+
+    def load(self) -> Identity:
+        time.sleep(self._settings["load_s"])
+        self._note("load", "")
+        return Identity("beeper", None)
+
+    def open(self, sample: SampleInfo, emit: Emit) -> None:
+        self._sample, self._emit, self._second = sample, emit, 0
+        self._note("begin", sample.sample_id)
+
+    def push(self, unit: Unit) -> None:
+        if unit.index == 1:
+            self._break()
+        time.sleep(self._settings["pace_s"])
+        while self._settings["speak"] and unit.t1 >= self._second + 1:
+            self._second += 1
+            self._emit(Text(f"{self._second} "))
+            beep = np.sin(np.arange(RATE // 5) * 2 * np.pi * 440 / RATE)
+            self._emit(Audio((beep * 8000).astype(np.int16)))
+
+    def finish(self) -> Mapping[str, Any]:
+        self._note("end", self._sample.sample_id)
+        return {"end_reason": "media_end", "truncated": False}
+
+    def _break(self) -> None:
+        if not self._settings["faults"]:
+            return
+        faults = json.loads(Path(self._settings["faults"]).read_text())
+        for kind, samples in faults.items():
+            if self._sample.sample_id in samples:
+                _FAULTS[kind]()
+
+    def _note(self, what: str, sample_id: str) -> None:
+        if self._settings["calls"]:
+            with Path(self._settings["calls"]).open("a") as log:
+                log.write(json.dumps([what, sample_id, os.getpid(), time.time()]) + "\n")
+
+
+MODEL = Beeper

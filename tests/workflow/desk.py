@@ -1,0 +1,128 @@
+"""A working folder with compiled samples and the test model, and the real Snakemake on it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import imageio_ffmpeg
+import yaml
+
+REPO = Path(__file__).resolve().parents[2]
+MODELS_FOR_TESTS = REPO / "tests" / "models_for_tests"
+
+
+def write_video(path: Path, pictures: int = 10, shade: int = 128) -> None:
+    """A compiled sample: 5 pictures a second of one grey, 16 kHz mono FLAC of quiet noise."""
+    seconds = pictures / 5
+    # fmt: off
+    subprocess.run(
+        [imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", "-nostdin", "-y",
+         "-f", "lavfi", "-i", f"color=c=0x{shade:02x}{shade:02x}{shade:02x}:s=64x48:r=5",
+         "-f", "lavfi", "-i", f"anoisesrc=r=16000:a=0.01:seed={shade}",
+         "-t", str(seconds), "-pix_fmt", "yuv420p", "-c:v", "libx264", "-ac", "1",
+         "-c:a", "flac", "-strict", "-2", path],
+        check=True,
+    )
+    # fmt: on
+
+
+@dataclass
+class Desk:
+    """A run's working folder."""
+
+    path: Path
+    models: dict[str, Any] = field(default_factory=dict)
+    config: dict[str, Any] = field(default_factory=dict)
+
+    def add_samples(
+        self, ids: Iterable[str], task: str = "chat", pictures: int = 10, line: str = "shared"
+    ) -> None:
+        """Append samples to the manifest; all get copies of one video."""
+        videos, adapters = self.path / "data" / "videos", self.path / "data" / "adapters"
+        videos.mkdir(parents=True, exist_ok=True)
+        adapters.mkdir(exist_ok=True)
+        template = self.path / f"{line}.mp4"
+        if not template.exists():
+            write_video(template, pictures)
+        with (self.path / "data" / "manifest.jsonl").open("a", encoding="utf-8") as manifest:
+            for name in ids:
+                shutil.copyfile(template, videos / f"{name}.mp4")
+                (adapters / f"{name}.json").write_text('{"events": []}')
+                row = {
+                    "sample_id": name,
+                    "task": task,
+                    "video": f"data/videos/{name}.mp4",
+                    "adapter": f"data/adapters/{name}.json",
+                    "duration_seconds": pictures / 5,
+                }
+                manifest.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+    def add_model(self, name: str, shard_minutes: float = 60, **settings: Any) -> None:
+        """Add a test model that logs its calls to <name>.calls and reads <name>.faults."""
+        self.faults(name)
+        self.models[name] = {
+            "module": "testmodels.beeper",
+            "voice_origin": "native_talker",
+            "shard_minutes": shard_minutes,
+            "load_minutes": 0,
+            "resources": {"mem_mb": 500},
+            "settings": {
+                "calls": str(self.path / f"{name}.calls"),
+                "faults": str(self.path / f"{name}.faults"),
+                **settings,
+            },
+        }
+
+    def faults(self, model: str, **kinds: list[str]) -> None:
+        """Make samples of a model fail in given ways; without any: mend them."""
+        (self.path / f"{model}.faults").write_text(json.dumps(kinds))
+
+    def write_config(self) -> None:
+        folder = self.path / "config"
+        folder.mkdir(exist_ok=True)
+        (folder / "config.yaml").write_text(yaml.safe_dump(self.config or {"pilot_n": 2}))
+        (folder / "models.yaml").write_text(yaml.safe_dump({"models": self.models}))
+
+    def start(
+        self, *args: str, snakefile: Path = REPO / "Snakefile", **kw: Any
+    ) -> subprocess.Popen:
+        """Start Snakemake in the folder."""
+        self.write_config()
+        command = [sys.executable, "-m", "snakemake", "--snakefile", str(snakefile), *args]
+        return subprocess.Popen(
+            command, cwd=self.path, env=self.environment(), text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **kw,
+        )  # fmt: skip
+
+    def run(self, *args: str, ok: bool | None = True) -> str:
+        """Run Snakemake to its end and return what it printed; `ok` states the exit expected."""
+        process = self.start(*args)
+        output, _ = process.communicate(timeout=600)
+        if ok is not None:
+            assert (process.returncode == 0) == ok, output
+        return output
+
+    def environment(self) -> dict[str, str]:
+        return os.environ | {"PYTHONPATH": str(MODELS_FOR_TESTS), "PYTHONUNBUFFERED": "1"}
+
+    def calls(self, model: str, what: str = "begin") -> Counter[str]:
+        """How often the model began (or ended) each sample, or was loaded."""
+        log = self.path / f"{model}.calls"
+        lines = map(json.loads, log.read_text().splitlines()) if log.exists() else ()
+        return Counter(line[1] for line in lines if line[0] == what)
+
+    def results(self, model: str) -> set[str]:
+        """Samples with a published result.json."""
+        return {path.parent.name for path in (self.path / "results" / model).glob("*/result.json")}
+
+    def result(self, model: str, sample: str, name: str = "result.json") -> Path:
+        return self.path / "results" / model / sample / name

@@ -1,0 +1,96 @@
+"""What every rule file needs: the checked configuration, the samples, and each model's plan.
+
+Rules start scripts as  "$HFD_PYTHON" "$HFD_SCRIPTS"/<name>.py : the interpreter that runs Snakemake
+and this repository's scripts. Both are environment variables, not parameters, so that another
+virtual environment or a moved checkout makes nothing run again.
+"""
+
+import atexit
+import json
+import os
+import sys
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+from snakemake.utils import validate
+
+SCRIPTS = Path(workflow.basedir) / "scripts"
+sys.path.insert(0, str(SCRIPTS))
+os.environ |= {"HFD_PYTHON": sys.executable, "HFD_SCRIPTS": str(SCRIPTS)}
+
+from hfd.errors import HfdError
+from hfd.work import runlock
+from hfd.work.board import Board
+
+validate(config, "../schemas/config.schema.yaml")
+for entry in config["models"].values():
+    validate(entry, "../schemas/models.schema.yaml")
+
+try:
+    BOARD = Board(config, Path(), plan_anew=workflow.is_main_process)
+except HfdError as error:
+    raise WorkflowError(str(error))
+
+MODELS = config["models"]
+IN_ALL = [name for name, entry in MODELS.items() if entry["in_all"]]
+
+
+wildcard_constraints:
+    model="|".join(MODELS),
+    sample="[^/]+",
+    shard="[^/]+",
+
+
+def result_files(model, ids):
+    """What stands for a published sample: the file that is written last."""
+    return [f"results/{model}/{sample}/result.json" for sample in ids]
+
+
+def shard_inputs(model):
+    """The compiled files of a shard's samples."""
+
+    def inputs(wildcards):
+        members = BOARD.members(model, wildcards.shard)
+        return [str(p) for sample in members for p in (sample.video, sample.adapter) if p]
+
+    return inputs
+
+
+def job_resources(model):
+    """A model's resources as a scheduler wants them; a retry gets more time."""
+    wanted = MODELS[model]["resources"]
+    given = {name: value for name, value in wanted.items() if name != "cpus" and value != 0}
+    return given | {
+        "runtime": lambda wildcards, attempt: BOARD.minutes(model, wildcards.shard) * attempt
+    }
+
+
+def environment(model):
+    """A model's conda environment, used under --sdm conda; a model from elsewhere has none."""
+    path = SCRIPTS.parent / "envs" / f"{MODELS[model]['env'] or MODELS[model]['module']}.yaml"
+    return str(path) if path.exists() or MODELS[model]["env"] else None
+
+
+def interpreter(model):
+    """The Python of a model's worker."""
+    by_conda = "conda" in map(str, workflow.deployment_settings.deployment_method)
+    return MODELS[model]["python"] or ("python" if by_conda else "$HFD_PYTHON")
+
+
+if workflow.is_main_process:
+    runlock.announce_run(Path())
+    runlock.tell(runlock.clear_stale_lock(Path()))
+
+
+@atexit.register
+def tell_what_is_missing():
+    """A dry run ends with the table of what exists and what is missing."""
+    if workflow.is_main_process and workflow.dryrun:
+        print(BOARD.table(), file=sys.stderr)
+
+
+onstart:
+    if workflow.is_main_process:
+        BOARD.save_plans(
+            {job.params.get("model") for job in workflow.dag.needrun_jobs()} - {None}
+        )

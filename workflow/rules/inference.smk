@@ -1,0 +1,103 @@
+# From compiled samples to published results.
+#
+# A shard's job loads its model once and puts every finished sample into the model's private store
+# at once; its declared output is only a ticket, so that nothing finished is ever lost with it.
+
+SHARD = r"g\d+-[0-9a-f]{8}-"
+
+for name, entry in MODELS.items():
+
+    rule:
+        name:
+            f"infer_{name}"
+        input:
+            shard_inputs(name),
+        output:
+            f"work/{name}/shards/{{shard,{SHARD}\\d+}}.ticket",
+        log:
+            f"logs/{name}/infer/{{shard}}.log",
+        retries: 1
+        conda:
+            environment(name)
+        threads: entry["resources"]["cpus"]
+        resources:
+            **job_resources(name),
+        params:
+            model=name,
+            python=interpreter(name),
+            spec=BOARD.spec(name).to_json(),
+            manifest=config["manifest"],
+            gpus=entry["resources"]["gpu"],
+        message:
+            f"{name}: shard {{wildcards.shard}}"
+        shell:
+            '"{params.python}" "$HFD_SCRIPTS"/infer_shard.py --spec {params.spec:q}'
+            " --shard {wildcards.shard} --manifest {params.manifest:q} --gpus {params.gpus}"
+            " --log {log:q}"
+
+    rule:
+        name:
+            f"results_{name}"
+        input:
+            lambda wildcards, model=name: result_files(model, BOARD.ids()),
+        localrule: True
+        message:
+            f"{name}: every sample has its result"
+
+    rule:
+        name:
+            f"pilot_{name}"
+        input:
+            lambda wildcards, model=name: result_files(model, BOARD.pilot_ids()),
+        localrule: True
+        message:
+            f"{name}: the pilot has its results"
+
+
+rule reuse_store:
+    output:
+        f"work/{{model}}/shards/{{shard,{SHARD}store}}.ticket",
+    log:
+        "logs/{model}/infer/{shard}.log",
+    localrule: True
+    params:
+        model=lambda wildcards: wildcards.model,
+        spec=lambda wildcards: BOARD.spec(wildcards.model).to_json(),
+        manifest=config["manifest"],
+    message:
+        "{wildcards.model}: nothing to compute in {wildcards.shard}"
+    shell:
+        '"$HFD_PYTHON" "$HFD_SCRIPTS"/infer_shard.py --spec {params.spec:q}'
+        " --shard {wildcards.shard} --manifest {params.manifest:q} --log {log:q}"
+
+
+rule publish:
+    input:
+        lambda wildcards: BOARD.ticket(wildcards.model, wildcards.sample),
+    output:
+        "results/{model}/{sample}/assistant_audio.wav",
+        "results/{model}/{sample}/trace.jsonl.gz",
+        "results/{model}/{sample}/provenance.json",
+        "results/{model}/{sample}/result.json",
+    log:
+        "logs/{model}/publish/{sample}.log",
+    localrule: True
+    params:
+        model=lambda wildcards: wildcards.model,
+    message:
+        "{wildcards.model}: {wildcards.sample}"
+    shell:
+        '"$HFD_PYTHON" -ES "$HFD_SCRIPTS"/publish.py --model={wildcards.model}'
+        " --sample={wildcards.sample:q} 2> {log:q}"
+
+
+rule missing:
+    log:
+        "logs/missing.txt",
+    localrule: True
+    params:
+        config=json.dumps(config),
+    message:
+        "what is missing, and why"
+    shell:
+        '"$HFD_PYTHON" "$HFD_SCRIPTS"/missing.py --config {params.config:q} | tee {log:q}'
