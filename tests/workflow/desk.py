@@ -17,19 +17,33 @@ import imageio_ffmpeg
 import yaml
 
 REPO = Path(__file__).resolve().parents[2]
+ADAPTER = json.dumps(
+    {
+        "events": [
+            {
+                "start": 0.1,
+                "end": 0.9,
+                "role": "first_question",
+                "text": "what",
+                "spoken_text": "what",
+            }
+        ]
+    }
+)
 MODELS_FOR_TESTS = REPO / "tests" / "models_for_tests"
 
 
-def write_video(path: Path, pictures: int = 10, shade: int = 128) -> None:
-    """A compiled sample: 5 pictures a second of one grey, 16 kHz mono FLAC of quiet noise."""
-    seconds = pictures / 5
+def write_video(path: Path, pictures: int = 20, seed: int = 1) -> None:
+    """A compiled sample: moving picture and quiet noise, then the tail of 15 frozen pictures."""
+    body = pictures - 15
     # fmt: off
     subprocess.run(
         [imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", "-nostdin", "-y",
-         "-f", "lavfi", "-i", f"color=c=0x{shade:02x}{shade:02x}{shade:02x}:s=64x48:r=5",
-         "-f", "lavfi", "-i", f"anoisesrc=r=16000:a=0.01:seed={shade}",
-         "-t", str(seconds), "-pix_fmt", "yuv420p", "-c:v", "libx264", "-ac", "1",
-         "-c:a", "flac", "-strict", "-2", path],
+         "-f", "lavfi", "-i", f"testsrc=s=64x48:r=5,trim=end_frame={body},hue=h={seed * 40}"
+                              ",tpad=stop_mode=clone:stop=15",
+         "-f", "lavfi", "-i", f"anoisesrc=r=16000:a=0.05:seed={seed},atrim=end={body / 5},apad",
+         "-t", str(pictures / 5), "-pix_fmt", "yuv420p", "-c:v", "libx264", "-crf", "15",
+         "-ac", "1", "-c:a", "flac", "-strict", "-2", path],
         check=True,
     )
     # fmt: on
@@ -43,20 +57,18 @@ class Desk:
     models: dict[str, Any] = field(default_factory=dict)
     config: dict[str, Any] = field(default_factory=dict)
 
-    def add_samples(
-        self, ids: Iterable[str], task: str = "chat", pictures: int = 10, line: str = "shared"
-    ) -> None:
+    def add_samples(self, ids: Iterable[str], task: str = "chat", pictures: int = 20) -> None:
         """Append samples to the manifest; all get copies of one video."""
         videos, adapters = self.path / "data" / "videos", self.path / "data" / "adapters"
         videos.mkdir(parents=True, exist_ok=True)
         adapters.mkdir(exist_ok=True)
-        template = self.path / f"{line}.mp4"
+        template = self.path / f"{pictures}.mp4"
         if not template.exists():
             write_video(template, pictures)
         with (self.path / "data" / "manifest.jsonl").open("a", encoding="utf-8") as manifest:
             for name in ids:
                 shutil.copyfile(template, videos / f"{name}.mp4")
-                (adapters / f"{name}.json").write_text('{"events": []}')
+                (adapters / f"{name}.json").write_text(ADAPTER)
                 row = {
                     "sample_id": name,
                     "task": task,
@@ -92,15 +104,13 @@ class Desk:
         (folder / "config.yaml").write_text(yaml.safe_dump(self.config or {"pilot_n": 2}))
         (folder / "models.yaml").write_text(yaml.safe_dump({"models": self.models}))
 
-    def start(
-        self, *args: str, snakefile: Path = REPO / "Snakefile", **kw: Any
-    ) -> subprocess.Popen:
+    def start(self, *args: str, **options: Any) -> subprocess.Popen[str]:
         """Start Snakemake in the folder."""
         self.write_config()
-        command = [sys.executable, "-m", "snakemake", "--snakefile", str(snakefile), *args]
+        command = [sys.executable, "-m", "snakemake", "-s", str(REPO / "Snakefile"), *args]
         return subprocess.Popen(
             command, cwd=self.path, env=self.environment(), text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **kw,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options,
         )  # fmt: skip
 
     def run(self, *args: str, ok: bool | None = True) -> str:

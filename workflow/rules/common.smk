@@ -1,4 +1,4 @@
-"""What every rule file needs: the checked configuration, the samples, and each model's plan.
+"""What all rule files share: the checked configuration, the samples, and each model's plan.
 
 Rules start scripts as  "$HFD_PYTHON" "$HFD_SCRIPTS"/<name>.py : the interpreter that runs Snakemake
 and this repository's scripts. Both are environment variables, not parameters, so that another
@@ -47,11 +47,12 @@ def result_files(model, ids):
 
 
 def shard_inputs(model):
-    """The compiled files of a shard's samples."""
+    """The compiled files of a shard's samples, and the verdicts on them."""
 
     def inputs(wildcards):
         members = BOARD.members(model, wildcards.shard)
-        return [str(p) for sample in members for p in (sample.video, sample.adapter) if p]
+        files = [str(p) for sample in members for p in (sample.video, sample.adapter) if p]
+        return files + [f"work/checks/{sample.sample_id}.json" for sample in members]
 
     return inputs
 

@@ -60,6 +60,8 @@ rule reuse_store:
     log:
         "logs/{model}/infer/{shard}.log",
     localrule: True
+    conda:
+        "../../envs/workflow.yaml"
     params:
         model=lambda wildcards: wildcards.model,
         spec=lambda wildcards: BOARD.spec(wildcards.model).to_json(),
@@ -82,6 +84,8 @@ rule publish:
     log:
         "logs/{model}/publish/{sample}.log",
     localrule: True
+    conda:
+        "../../envs/workflow.yaml"
     params:
         model=lambda wildcards: wildcards.model,
     message:
@@ -95,6 +99,8 @@ rule missing:
     log:
         "logs/missing.txt",
     localrule: True
+    conda:
+        "../../envs/workflow.yaml"
     params:
         config=json.dumps(config),
     message:

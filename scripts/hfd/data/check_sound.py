@@ -34,7 +34,7 @@ def check_events(adapter: Adapter, task: str, samples: int) -> Finding:
         return say("fail", "the adapter names no first and second question")
     if hesitation and adapter.second.start < adapter.first.end:
         return say("fail", "the correction begins before the prefix has ended")
-    if max(ends, default=0) > body_s + _ROUNDING_S:
+    if ends and max(ends) > body_s + _ROUNDING_S:
         return say(
             "fail" if hesitation else "suspect",
             f"an event ends at {max(ends):.3f} s, in or behind the tail ({body_s:.3f} s): "

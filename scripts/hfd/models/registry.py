@@ -27,7 +27,7 @@ def create_model(module: str, settings: Mapping[str, Any]) -> DuplexModel:
                 f"there is no model module {module!r}",
                 file="config/models.yaml",
                 field="module",
-                remedy="Use the name of a file in scripts/hfd/models, or a dotted path on PYTHONPATH",
+                remedy="Use the name of a file in scripts/hfd/models, or a dotted module path",
             ) from error
         raise HfdError(
             f"model {module!r} needs the Python package {error.name!r}, which is not installed",

@@ -188,8 +188,8 @@ class _Worker:
         if self._deaths(sample) >= DEATHS_ALLOWED:
             return f"{DEATHS_ALLOWED} workers died while they ran it (memory? see the shard's log)"
         check = self.store.root / "work" / "checks" / f"{sample.sample_id}.json"
-        if check.exists() and (found := read_json(check)).get("verdict") == "fail":
-            problems = [f["message"] for f in found["findings"] if f.get("verdict") == "fail"]
+        if check.exists() and (found := read_json(check))["status"] == "fail":
+            problems = [f["message"] for f in found["findings"] if f["status"] == "fail"]
             return f"its input was refused: {'; '.join(problems)} ({check})"
         return None
 
