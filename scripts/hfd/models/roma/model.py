@@ -1,0 +1,281 @@
+"""ROMA as a full-duplex model: one second at a time, in two stages.
+
+*Listen*: the second's pictures and sound become one unit, the thinker reads it, the speak head says
+how much the moment asks for an answer. *Speak*: the thinker writes at most 25 tokens, the talker
+turns them into codes as they come, the vocoder turns codes into sound.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+
+from hfd.errors import HfdError
+from hfd.models.base import Capabilities, DuplexModel, Emit, Identity, SampleInfo
+from hfd.models.roma import unit as units
+from hfd.models.roma.checkpoint import Parts, load_snapshot
+from hfd.models.roma.prompt import TextStream, make_turns
+from hfd.models.roma.settings import parse_settings
+from hfd.models.roma.steps import FRAMES_PER_CODE, HOP, Steps, Thought
+from hfd.models.roma.steps_eager import EagerSteps
+from hfd.models.roma.trigger import Trigger
+from hfd.models.roma.vocoder import Vocoder, block_noise
+from hfd.models.roma.voice import ALL, Markers, Piece, Voice
+from hfd.stream.events import Audio, Control, ControlKind, Metric, Text
+from hfd.stream.units import Frame, Unit
+
+OUTPUT_RATE = 24_000
+
+
+class Roma(DuplexModel):
+    """`DuplexModel` for EurekaTian/ROMA on upstream transformers."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self.settings = parse_settings(settings)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(
+            unit_samples=units.UNIT_SAMPLES,
+            output_rate=OUTPUT_RATE,
+            clock="virtual",
+            voice_origin="native_talker",
+            frame_rule=units.FRAME_RULE,
+            max_media_s=self.settings.max_media_s,
+            gpus=1,
+            codec_hop_samples=HOP,
+        )
+
+    def load(self) -> Identity:
+        began = time.perf_counter()
+        self._parts = self.load_parts()
+        loaded = time.perf_counter()
+        self._steps = self.make_steps(self._parts)
+        with torch.no_grad():
+            self._steps.warm_up()
+        self._turns = make_turns(self._parts.tokenizer, self.settings.system_prompt)
+        warm = time.perf_counter()
+        return self._identity(load_s=loaded - began, warm_up_s=warm - loaded)
+
+    def load_parts(self) -> Parts:
+        """The snapshot of the settings; benchmarks give random weights here."""
+        return load_snapshot(self.settings)
+
+    def make_steps(self, parts: Parts) -> Steps:
+        """The step implementation that the settings and the device ask for."""
+        return EagerSteps(parts, self.settings)
+
+    def _identity(self, load_s: float, warm_up_s: float) -> Identity:
+        device = self._parts.device
+        gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else None
+        return Identity(
+            name="ROMA",
+            weights=self._parts.weights,
+            detail={
+                **self._parts.facts,
+                "acceleration": self._steps.acceleration,
+                "tf32": self.settings.tf32 and device.type == "cuda",
+                "device": gpu or device.type,
+                "torch": torch.__version__,
+                "transformers": transformers.__version__,
+                "speak_head_layers": list(self._parts.head.layers),
+                "load_s": round(load_s, 3),
+                "warm_up_s": round(warm_up_s, 3),
+            },
+        )
+
+    @torch.no_grad()
+    def open(self, sample: SampleInfo, emit: Emit) -> None:
+        if sample.media_s > self.settings.max_media_s:
+            raise HfdError(
+                f"is {sample.media_s:.1f} s long, longer than max_media_s"
+                f" ({self.settings.max_media_s:g} s)",
+                file=sample.sample_id,
+                remedy="Raise settings.max_media_s (at most 1200 s, the model's position range)",
+            )
+        units.target_sizes(sample.width, sample.height)
+        self._sample = sample
+        self._emit = emit
+        self._position = 0
+        self._tokens = 0
+        self._pieces = 0
+        self._text_cut = False
+        self._picture: Frame | None = None
+        self._open_piece: Piece | None = None
+        self._trigger = Trigger(self.settings)
+        self._steps.begin(sample.media_s)
+        self._voice = self._make_voice(emit)
+        self._read_text(self._turns.opening)
+
+    @torch.no_grad()
+    def push(self, unit: Unit) -> None:
+        due_s = unit.t1 + 1 + self.settings.lead_s
+        if self._listen(unit) in ("answer", "continue"):
+            self._speak(unit.t1, due_s, unit.is_last)
+        self._voice.advance(due_s)
+        self._voice.catch_up()
+
+    @torch.no_grad()
+    def finish(self) -> Mapping[str, Any]:
+        """Let the running answer end: its text first, without new units, then all of its speech."""
+        if self._open_piece is not None:
+            complete = self._write(self._open_piece, self.settings.tail_tokens, ALL)
+            self._close_text(self._open_piece, complete, goes_on=False)
+        self._voice.advance(ALL)
+        truncated = self._text_cut or self._voice.truncated
+        return {
+            "end_reason": "answer_cut" if truncated else "input_done",
+            "truncated": truncated,
+            "context_tokens": self._tokens,
+            "next_position": self._position,
+            "replies": self._pieces,
+        }
+
+    def close(self) -> None:
+        self._open_piece = None
+        self._picture = None
+
+    # Stage one: listen
+
+    def _listen(self, unit: Unit) -> str:
+        """Read one second and decide what to do (`Trigger.decide`)."""
+        began = time.perf_counter()
+        pictures = units.choose_pictures(unit, self._picture)
+        if unit.frames:
+            self._picture = unit.frames[-1]
+        patches, grid = units.patchify([units.resize(frame.rgb) for frame in pictures])
+        mel = units.log_mel(self._parts.mel, unit.pcm)
+        prepared = time.perf_counter()
+        embeds, written = self._unit_embeds(patches, grid, mel)
+        thought = self._think(embeds, written, units.unit_positions(self._position, grid))
+        probability = self._parts.head.probability(thought.layers)
+        decision = self._decide(probability, unit.t1)
+        values = {
+            "speak_probability": probability,
+            "decision": decision,
+            "pictures": [frame.index for frame in pictures],
+            "grid": [grid.height, grid.width],
+            "context_tokens": self._tokens,
+            "next_position": self._position,
+            "prepare_s": round(prepared - began, 6),
+            "read_s": round(time.perf_counter() - prepared, 6),
+        }
+        self._emit(Metric("listen", values))
+        return decision
+
+    def _unit_embeds(
+        self, patches: torch.Tensor, grid: units.Grid, mel: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """The unit's embeddings for the thinker, and for the talker (zero where media is)."""
+        config = self._parts.model.config.thinker_config
+        vision_bos, vision_eos = config.vision_start_token_id, config.vision_end_token_id
+        audio_bos, audio_eos = config.audio_start_token_id, config.audio_end_token_id
+        marks = self._steps.embed([vision_bos, audio_bos, audio_eos, vision_eos])
+        media = torch.cat([self._steps.see(patches, grid), self._steps.hear(mel)]).to(marks.dtype)
+        embeds = torch.cat([marks[:2], media, marks[2:]])
+        return embeds, torch.cat([marks[:2], torch.zeros_like(media), marks[2:]])
+
+    def _decide(self, probability: float, now_s: float) -> str:
+        speaking_until = ALL if self._voice.is_busy else self._voice.heard_until_s
+        decision = self._trigger.decide(probability, now_s, speaking_until)
+        if decision == "drop":
+            self._trigger.drop(now_s)
+            self._text_cut = True
+            self._emit(Control(ControlKind.TURN_END, {"reason": "not_continued"}))
+        return decision
+
+    # Stage two: speak
+
+    def _speak(self, now_s: float, due_s: float, is_last: bool) -> None:
+        """Write one piece of text, spoken as it comes."""
+        self._emit(Control(ControlKind.SPEAK, {"stage": "speak", "piece": self._pieces}))
+        self._next = self._read_text(self._turns.to_assistant).token
+        self._text = TextStream(self._parts.tokenizer)
+        self._began_s = now_s
+        piece = self._voice.begin_piece(self._position, now_s, self._seed("piece", self._pieces))
+        self._pieces += 1
+        complete = self._write(piece, self.settings.text_tokens_per_s, due_s)
+        goes_on = not complete and self.settings.continuation != "stop"
+        if goes_on and is_last:
+            self._open_piece = piece
+        else:
+            self._close_text(piece, complete, goes_on)
+
+    def _write(self, piece: Piece, limit: int, due_s: float) -> bool:
+        """Write up to `limit` tokens; whether the model ended its text itself."""
+        for _ in range(limit):
+            token = int(self._next)
+            if token in self._turns.stops:
+                return True
+            embeds = self._steps.embed([token])
+            thought = self._think(embeds, embeds, units.text_positions(self._position, 1))
+            piece.texts.append(thought.hidden[0] + embeds[0])
+            self._next = thought.token
+            self._emit_text(self._text.add(token))
+            self._voice.advance(due_s)
+        return int(self._next) in self._turns.stops
+
+    def _close_text(self, piece: Piece, complete: bool, goes_on: bool) -> None:
+        """Close the piece for talker and thinker; `goes_on` if another may continue it."""
+        self._emit_text(self._text.end())
+        self._voice.close_piece(piece)
+        self._read_text(self._turns.close_ended if complete else self._turns.close_cut)
+        self._trigger.text_ended(self._began_s, goes_on)
+        if not goes_on:
+            self._text_cut |= not complete
+            self._emit(Control(ControlKind.TURN_END, {"reason": "ended" if complete else "cut"}))
+
+    def _emit_text(self, delta: str) -> None:
+        if delta:
+            self._emit(Text(delta))
+
+    # Shared
+
+    def _read_text(self, ids: list[int]) -> Thought:
+        embeds = self._steps.embed(ids)
+        return self._think(embeds, embeds, units.text_positions(self._position, len(ids)))
+
+    def _think(
+        self, embeds: torch.Tensor, written: torch.Tensor, positions: torch.Tensor
+    ) -> Thought:
+        """Feed the thinker, and queue what it thought for the talker (state + text embedding)."""
+        thought = self._steps.think(embeds, positions)
+        self._voice.read(thought.hidden + written, positions)
+        self._position = int(positions.max()) + 1
+        self._tokens += embeds.shape[0]
+        return thought
+
+    def _make_voice(self, emit: Emit) -> Voice:
+        model, speaker = self._parts.model, self._parts.speaker
+        talker, dit = model.talker, model.token2wav.code2wav_dit_model
+        framing = [speaker.bos_token, talker.text_eos_token, talker.text_pad_token]
+        block = dit.block_size // FRAMES_PER_CODE
+
+        def vocoder(seed: int) -> Vocoder:
+            noise = block_noise(seed, dit.block_size, dit.mel_dim)
+            return Vocoder(self._steps, noise, block, self.settings.speech == "whole_reply")
+
+        return Voice(
+            steps=self._steps,
+            markers=Markers(*self._steps.embed(framing)),
+            stops=frozenset([talker.codec_pad_token, talker.codec_eos_token]),
+            max_codes=self.settings.max_codes,
+            vocoder=vocoder,
+            play=_player(emit),
+            report=lambda facts: emit(Metric("speech", facts)),
+        )
+
+    def _seed(self, *path: object) -> int:
+        """A seed of 40 bits for one purpose of this sample."""
+        text = ":".join(str(part) for part in (self._sample.seed, *path))
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:5], "big")
+
+
+def _player(emit: Emit) -> Callable[[np.ndarray], None]:
+    return lambda pcm: emit(Audio(pcm))
