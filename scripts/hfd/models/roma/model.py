@@ -247,7 +247,7 @@ class Roma(DuplexModel):
         """Feed the thinker, and queue what it thought for the talker (state + text embedding)."""
         thought = self._steps.think(embeds, positions)
         self._voice.read(thought.hidden + written, positions)
-        self._position = int(positions.max()) + 1
+        self._position = int(positions[0, -1]) + 1
         self._tokens += embeds.shape[0]
         return thought
 

@@ -151,7 +151,7 @@ def unit_positions(start: int, grid: Grid) -> torch.Tensor:
     picture = torch.stack([torch.full_like(rows, first), rows, columns])
     sound = (torch.arange(AUDIO_TOKENS) + first).expand(3, -1)
     opening = torch.full((3, 2), start)
-    closing = torch.full((3, 2), max(first + AUDIO_TOKENS, int(picture.max()) + 1))
+    closing = torch.full((3, 2), first + AUDIO_TOKENS)
     return torch.cat([opening, picture, sound, closing], dim=1)
 
 
