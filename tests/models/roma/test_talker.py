@@ -90,9 +90,7 @@ def own_codes(stream, text, settings, late=False):
 def test_greedy_codes_equal_upstream(parts, snapshot, monkeypatch, late):
     stream = Stream(parts, snapshot)
     turns = make_turns(parts.tokenizer, "Be brief.")
-    settings = parse_settings(
-        {"model_path": str(snapshot), "temperature": 0.0, "max_codes": CODES}
-    )
+    settings = parse_settings({"model_path": str(snapshot), "temperature": 0.0, "max_codes": CODES})
     with torch.no_grad():
         stream.text(turns.opening)
         for unit in make_units(3):

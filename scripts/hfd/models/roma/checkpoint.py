@@ -241,7 +241,9 @@ def config_problems(config: Mapping[str, Any]) -> list[str]:
         problems.append("config.json: enable_audio_output is false, so there is no native talker")
     for where in (config, config.get("thinker_config", {}), config.get("talker_config", {})):
         if where.get("quantization_config"):
-            problems.append("config.json: quantization_config is set; quantised weights are refused")
+            problems.append(
+                "config.json: quantization_config is set; quantised weights are refused"
+            )
     text = config.get("thinker_config", {}).get("text_config", {})
     for name, part in (("text_config", text), ("talker_config", config.get("talker_config", {}))):
         if part.get("use_sliding_window"):

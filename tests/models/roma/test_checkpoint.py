@@ -1,0 +1,174 @@
+"""Loading: a snapshot is checked as a whole, and everything wrong is said at once."""
+
+import json
+import shutil
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from hfd.errors import HfdError
+from hfd.models.roma import checkpoint
+from hfd.models.roma.prompt import STREAMING_MIX, TextStream, make_turns
+from hfd.models.roma.settings import parse_settings
+
+pytestmark = pytest.mark.heavy
+
+
+@pytest.fixture
+def copy(snapshot, tmp_path):
+    return shutil.copytree(snapshot, tmp_path / "快照 [1]")
+
+
+def load(folder, **settings):
+    return checkpoint.load_snapshot(
+        parse_settings({"model_path": str(folder), "device": "cpu", **settings})
+    )
+
+
+def edit_config(folder, change):
+    config = json.loads((folder / "config.json").read_text())
+    change(config)
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+def edit_tensors(folder, change):
+    tensors = load_file(folder / "model.safetensors")
+    change(tensors)
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+
+
+def test_missing_files_and_fields_are_named_at_once(copy):
+    (copy / "spk_dict.pt").unlink()
+    (copy / "preprocessor_config.json").unlink()
+    edit_config(copy, lambda c: c["thinker_config"].pop("vision_start_token_id"))
+    with pytest.raises(HfdError) as error:
+        load(copy)
+    for name in ("spk_dict.pt", "preprocessor_config.json", "vision_start_token_id"):
+        assert name in str(error.value)
+
+
+def test_missing_and_misshapen_tensors_are_all_named(copy):
+    def change(tensors):
+        del tensors["talker.codec_head.weight"]
+        del tensors["thinker.gate_mixer.logits"]
+        del tensors["thinker.gate_head_pro_fc2.bias"]
+        tensors["thinker.lm_head.weight"] = torch.zeros(3, 3)
+
+    edit_tensors(copy, change)
+    with pytest.raises(HfdError) as error:
+        load(copy)
+    for name in ("codec_head", "gate_mixer", "gate_head_pro_fc2", "thinker.lm_head.weight"):
+        assert name in str(error.value)
+
+
+def test_a_missing_shard_is_named(copy):
+    index = {"weight_map": {"a": "model-1.safetensors", "b": "model-2.safetensors"}}
+    (copy / "model.safetensors").rename(copy / "model-1.safetensors")
+    (copy / "model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(HfdError, match=r"model-2\.safetensors is missing"):
+        load(copy)
+
+
+def test_a_sharded_snapshot_loads_the_same_weights(copy, parts):
+    tensors = load_file(copy / "model.safetensors")
+    names = sorted(tensors)
+    shards = {"one.safetensors": names[::2], "two.safetensors": names[1::2]}
+    for shard, keys in shards.items():
+        save_file({key: tensors[key] for key in keys}, copy / shard, {"format": "pt"})
+    weight_map = {key: shard for shard, keys in shards.items() for key in keys}
+    (copy / "model.safetensors.index.json").write_text(
+        json.dumps({"metadata": {}, "weight_map": weight_map})
+    )
+    (copy / "model.safetensors").unlink()
+    sharded = load(copy)
+    for one, other in zip(sharded.model.parameters(), parts.model.parameters(), strict=True):
+        assert torch.equal(one, other)
+    assert torch.equal(sharded.head.mix, parts.head.mix)
+
+
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        (lambda c: c.update(quantization_config={"bits": 4}), "quantis"),
+        (lambda c: c["thinker_config"]["text_config"].update(use_sliding_window=True), "crops"),
+        (lambda c: c.update(enable_audio_output=False), "no native talker"),
+        (lambda c: c.update(gate_layer_ids=[-1, -2]), "speak head mixes"),
+    ],
+)
+def test_a_config_that_changes_the_model_is_refused(copy, change, words):
+    edit_config(copy, change)
+    with pytest.raises(HfdError, match=words):
+        load(copy)
+
+
+def test_quantised_tensors_are_refused(copy):
+    edit_tensors(copy, lambda t: t.update({"talker.extra": torch.zeros(4, dtype=torch.int8)}))
+    with pytest.raises(HfdError, match="type I8"):
+        load(copy)
+
+
+def test_both_speak_heads_load_and_agree_with_their_formula(snapshot, parts):
+    linear = load(snapshot, speak_head="linear").head
+    states = torch.randn(4, 64, generator=torch.Generator().manual_seed(1))
+    tensors = load_file(snapshot / "model.safetensors")
+    mixed = torch.softmax(tensors["thinker.gate_mixer.logits"], 0) @ states
+    score = mixed @ tensors["thinker.gate_head.weight"][0] + tensors["thinker.gate_head.bias"]
+    assert linear.probability(states) == pytest.approx(torch.sigmoid(score).item(), abs=1e-6)
+    assert parts.head.probability(states) != linear.probability(states)
+
+
+def test_layer_ids_come_from_the_config(copy):
+    edit_config(copy, lambda c: c["thinker_config"].update(gate_layer_ids=[-1, -3, 1, 0]))
+    assert load(copy).head.layers == (-1, -3, 1, 0)
+
+
+def test_the_weights_hash_changes_with_a_single_training_step(copy, snapshot):
+    before, _ = checkpoint.weights_hash(snapshot)
+    assert checkpoint.weights_hash(copy)[0] == before
+    edit_tensors(copy, lambda t: t.update({k: v * 1.0001 for k, v in t.items()}))
+    assert checkpoint.weights_hash(copy)[0] != before
+
+
+def test_places_that_cannot_be_pinned_are_refused(snapshot):
+    for place, revision, field in (
+        (str(snapshot), "0" * 40, "settings.revision"),
+        ("EurekaTian/ROMA", None, "settings.revision"),
+        ("/nowhere/at all", None, "settings.model_path"),
+    ):
+        with pytest.raises(HfdError) as error:
+            checkpoint.find_snapshot(place, revision)
+        assert error.value.field == field
+
+
+def test_an_unknown_speaker_or_device_is_refused(snapshot):
+    with pytest.raises(HfdError, match="Chelsie, Ethan"):
+        load(snapshot, speaker="Nobody")
+    if not torch.cuda.is_available():
+        with pytest.raises(HfdError, match="no GPU"):
+            load(snapshot, device="cuda:0")
+
+
+def test_provenance_counts_every_parameter(parts):
+    total = sum(p.numel() for p in parts.model.parameters())
+    assert parts.facts["parameters_by_dtype"] == {"float32": total}
+
+
+def test_the_prompt_is_roma_s_to_the_last_blank(parts):
+    turns = make_turns(parts.tokenizer, None)
+    opening = parts.tokenizer.decode(turns.opening, skip_special_tokens=False)
+    assert opening == (f"<|im_start|>system\n{STREAMING_MIX}<|im_end|>\n<|im_start|>user\n")
+    assert STREAMING_MIX.endswith('"alert".\n    ') and STREAMING_MIX.count("\n    ") == 5
+    cut = parts.tokenizer.decode(turns.close_cut, skip_special_tokens=False)
+    assert cut == "<|endoftext|><|im_end|>\n<|im_start|>user\n"
+
+
+def test_characters_leave_whole(parts):
+    stream = TextStream(parts.tokenizer)
+    deltas = [
+        stream.add(token) for token in parts.tokenizer.encode("a好!", add_special_tokens=False)
+    ]
+    assert deltas == ["a", "", "", "好", "!"]
+    broken = TextStream(parts.tokenizer)
+    half = parts.tokenizer.encode("好", add_special_tokens=False)[0]
+    assert broken.add(half) == "" and broken.end() == "\ufffd"
