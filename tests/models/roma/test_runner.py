@@ -164,7 +164,7 @@ def test_speech_runs_only_a_little_ahead_of_the_media(snapshot):
 
 
 def test_a_last_answer_ends_in_peace(snapshot):
-    """After the last second the open answer is written and spoken to its end, or says it was cut."""
+    """After the last second the open answer goes on to its end, or says that it was cut."""
     model = make_model(snapshot, threshold=0.0, tail_tokens=10)
     events, ending = run(model, make_units(1))
     assert ending["truncated"] and ending["end_reason"] == "answer_cut"
@@ -195,7 +195,7 @@ def test_the_last_second_may_be_partly_empty(talkative):
         valid_samples=3200,
     )
     events, _ = run(talkative, [units[0], short])
-    listen = [e for e in events[1] if getattr(e, "name", "") == "listen"][0]
+    listen = next(e for e in events[1] if getattr(e, "name", "") == "listen")
     assert listen.values["pictures"] == [5, 5]
 
 

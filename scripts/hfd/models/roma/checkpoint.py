@@ -1,4 +1,4 @@
-"""Find, check and load a ROMA snapshot: everything that is wrong is said at once, before loading."""
+"""Find, check and load a ROMA snapshot: all that is wrong is said at once, before loading."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ import torch
 from torch.nn import functional as F
 
 LAYERS = (-4, -3, -2, -1)
-"""Layers that are mixed where the config names none (``gate_layer_ids``). -1 is after the last norm,
-the others are raw layer outputs."""
+"""Layers that are mixed where the config names none (``gate_layer_ids``). -1 is after the last
+norm, the others are raw layer outputs."""
 MIXER = "thinker.gate_mixer.logits"
 HEADS = {
     "mlp": (

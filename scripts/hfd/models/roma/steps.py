@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol
 
 import torch
@@ -154,7 +155,7 @@ def solver_times(num_steps: int) -> torch.Tensor:
 def solve_flow(velocity, start: torch.Tensor, times: torch.Tensor) -> torch.Tensor:
     """Integrate ``velocity(time, state)`` from `start` over `times` (Runge-Kutta, 3/8 rule)."""
     state = start
-    for begin, end in zip(times[:-1], times[1:], strict=True):
+    for begin, end in pairwise(times):
         step = end - begin
         k1 = velocity(begin, state)
         k2 = velocity(begin + step * (1 / 3), state + step * k1 * (1 / 3))

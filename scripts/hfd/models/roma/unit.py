@@ -17,7 +17,7 @@ from hfd.stream.units import Frame, Unit
 
 UNIT_SAMPLES = SAMPLE_RATE
 PICTURE_OFFSETS = (0, 6400)
-"""Samples after the unit's start at which its two pictures are taken: 5 fps pictures 5k and 5k+2."""
+"""Samples after the unit's start at which its pictures are taken: 5 fps pictures 5k and 5k+2."""
 FRAME_RULE = "2 per second: pts k and k+0.4 s (pictures 5k and 5k+2), last earlier one if missing"
 MAX_PIXELS = 65_536
 MIN_PIXELS = 56 * 56
