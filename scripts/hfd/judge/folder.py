@@ -1,0 +1,129 @@
+"""One result folder, read and checked by itself: what anyone can verify without the workflow."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hfd.judge import input_check, result_check
+from hfd.judge.documents import Document, read_document
+from hfd.judge.findings import PROVENANCE, RESULT, TRACE, WAV, Finding
+from hfd.judge.trace import Trace, read_trace
+from hfd.judge.wav_check import Chunk, Wav, check_wav, read_wav, rebuild
+
+
+@dataclass(frozen=True)
+class Folder:
+    """What one result folder holds, as far as it can be read.
+
+    Attributes:
+        sample_id: the folder's name.
+        result, provenance: the JSON files.
+        trace: the lines.
+        wav: the saved sound, or None.
+        wav_sha: SHA-256 of the wav file, or None.
+        track: the sound that the trace describes (int16), or None without a usable trace.
+        chunks: pieces of the track that were played, in order.
+        findings: everything that is wrong with the folder by itself.
+    """
+
+    sample_id: str
+    result: Document
+    provenance: Document
+    trace: Trace
+    wav: Wav | None
+    wav_sha: str | None
+    track: np.ndarray | None
+    chunks: list[Chunk]
+    findings: list[Finding]
+
+    @property
+    def model(self) -> str | None:
+        return self.result.value.get("model")
+
+    @property
+    def whole(self) -> bool:
+        """Whether all four files can be relied on."""
+        return self.result.usable and self.provenance.usable and self.track is not None
+
+
+def read_folder(path: Path) -> Folder:
+    """Read ``results/<model>/<id>/`` and run every check that needs nothing else.
+
+    Problems become findings; nothing raises.
+    """
+    result, findings = read_document(path, RESULT, "result.schema.yaml")
+    provenance, more = read_document(path, PROVENANCE, "provenance.schema.yaml")
+    findings += more
+    wav, more = read_wav(path / WAV)
+    findings += more
+    wav_sha = hashlib.sha256((path / WAV).read_bytes()).hexdigest() if wav else None
+    trace = read_trace(path / TRACE)
+    findings += trace.findings
+    track, chunks = None, []
+    if trace.header:
+        track, chunks, more = rebuild(trace)
+        findings += more
+        for check in _TRACE_CHECKS:
+            findings += check(trace)
+        if wav is not None:
+            findings += check_wav(wav, track, chunks, trace.header)
+        if result.usable:
+            findings += result_check.check_result(result, trace, track, chunks)
+        if provenance.usable:
+            findings += result_check.check_provenance(provenance, result, trace, wav, wav_sha)
+        findings += _check_name(path.name, trace)
+        findings += _check_both(trace, track)
+    return Folder(
+        path.name, result, provenance, trace, wav, wav_sha, track, chunks, _ordered(findings)
+    )
+
+
+_TRACE_CHECKS = (
+    result_check.check_end,
+    input_check.check_times,
+    input_check.check_input,
+    input_check.check_pacing,
+    input_check.check_dependency,
+)
+
+
+def _check_name(name: str, trace: Trace) -> list[Finding]:
+    if trace.header["sample_id"] == name:
+        return []
+    other = trace.header["sample_id"]
+    return [Finding("A16", TRACE, f"is the trace of {other!r}, in the folder of {name!r}", 1)]
+
+
+def _check_both(trace: Trace, track: np.ndarray) -> list[Finding]:
+    """A14: text without sound and sound without text are named; both together are a delivery."""
+    has_text = bool("".join(line["delta"] for _, line in trace.of("text")).strip())
+    has_sound = bool((np.abs(track.astype(np.int32)) >= result_check.AUDIBLE).any())
+    if has_text and not has_sound:
+        return [Finding("A14", WAV, "there is text but no sound")]
+    if has_sound and not has_text:
+        return [Finding("A14", RESULT, "there is sound but no text")]
+    return []
+
+
+def _ordered(findings: list[Finding]) -> list[Finding]:
+    """Causes first: a broken chain explains much of what follows it."""
+    order = {"A4": 0, "A10": 1}
+    return sorted(findings, key=lambda finding: order.get(finding.rule, 2))
+
+
+def notes(folder: Folder) -> dict[str, Any]:
+    """Facts for tables: status, counts and hashes of one folder."""
+    value = folder.result.value
+    return {
+        "status": value.get("status"),
+        "text": value.get("text", ""),
+        "text_deltas": len(value.get("text_events", [])),
+        "audio_chunks": len(value.get("audio_arrivals", [])),
+        "wav_sha256": folder.wav_sha,
+        "wav_s": folder.wav.seconds if folder.wav else None,
+    }

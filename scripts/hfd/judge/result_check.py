@@ -1,0 +1,188 @@
+"""A16: result.json and provenance.json must tell the story that the trace tells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hfd.judge.documents import Document
+from hfd.judge.findings import TRACE, Finding
+from hfd.judge.trace import Trace
+from hfd.judge.wav_check import Chunk, Wav
+from hfd.media_time import SAMPLE_RATE
+
+AUDIBLE = 33
+"""Smallest int16 magnitude that counts as sound (-60 dBFS)."""
+TIME_S = 2e-6
+"""Times are written in microseconds."""
+
+
+def played_segments(chunks: list[Chunk], rate: int) -> list[tuple[float, float]]:
+    """Runs of played chunks without a gap, in media seconds."""
+    runs: list[tuple[int, int]] = []
+    for chunk in chunks:
+        if runs and runs[-1][1] == chunk.start:
+            runs[-1] = (runs[-1][0], chunk.end)
+        else:
+            runs.append((chunk.start, chunk.end))
+    return [(start / rate, end / rate) for start, end in runs]
+
+
+def told_by_trace(trace: Trace, track: np.ndarray, chunks: list[Chunk]) -> dict[str, Any]:
+    """The fields of result.json that follow from the trace alone."""
+    header, rate = trace.header, trace.header["output_rate"]
+    texts = [line for _, line in trace.of("text")]
+    audio = [line for _, line in trace.of("audio")]
+    end = next((line for _, line in trace.of("end")), {})
+    audible = np.flatnonzero(np.abs(track.astype(np.int32)) >= AUDIBLE)
+    text = "".join(line["delta"] for line in texts)
+    ends = [line["t"] for line in texts] + [chunk.end / rate for chunk in chunks]
+    return {
+        "sample_id": header["sample_id"],
+        "model": header["model"],
+        "clock": header["clock"],
+        "sample_rate": rate,
+        "media_s": header["media_samples"] / SAMPLE_RATE,
+        "status": "ok" if text.strip() or len(audible) else "no_response",
+        "text": text,
+        "first_token_s": texts[0]["t"] if texts else None,
+        "first_audio_s": int(audible[0]) / rate if len(audible) else None,
+        "end_s": max(ends, default=None),
+        "text_events": [_pick(line, "t", "delta", "input_seq") for line in texts],
+        "audio_arrivals": [
+            _pick(line, "t", "samples", "input_seq") | {"play_at_s": line["play_at"] / rate}
+            for line in audio
+        ],
+        "segments": [{"start": s, "end": e} for s, e in played_segments(chunks, rate)],
+        "controls": [_pick(line, "t", "control", "input_seq") for _, line in trace.of("control")],
+        "end_reason": end.get("end_reason", "media_end"),
+        "truncated": end.get("truncated", False),
+    }
+
+
+def check_result(
+    result: Document, trace: Trace, track: np.ndarray, chunks: list[Chunk]
+) -> list[Finding]:
+    """Compare result.json with the trace, field by field."""
+    findings = []
+    for name, told in told_by_trace(trace, track, chunks).items():
+        path = _difference(result.value.get(name), told, (name,))
+        if path:
+            shown = _at(told, path[1:])
+            findings.append(
+                Finding(
+                    "A16",
+                    result.name,
+                    f"{_dotted(path)} is {_short(_at(result.value, path))}, "
+                    f"the trace says {_short(shown)}",
+                    result.line_of(*path),
+                )
+            )
+    return findings
+
+
+def check_provenance(
+    provenance: Document, result: Document, trace: Trace, wav: Wav | None, wav_sha: str | None
+) -> list[Finding]:
+    """Compare provenance.json with the trace, the wav and result.json."""
+    header, inputs = trace.header, [line for _, line in trace.of("input")]
+    audio = [line for _, line in trace.of("audio")]
+    cuts = [line["cleared"] for _, line in trace.of("control") if "cleared" in line]
+    last = inputs[-1] if inputs else {"samples": 0, "valid_samples": 0}
+    told: dict[tuple[str, ...], Any] = {
+        ("sample_id",): header["sample_id"],
+        ("trace", "lines"): len(trace.lines),
+        ("trace", "tail"): trace.tail,
+        ("input", "samples"): header["media_samples"],
+        ("input", "frames"): header["media_frames"],
+        ("input", "media_s"): header["media_samples"] / SAMPLE_RATE,
+        ("contract", "unit_samples"): header["unit_samples"],
+        ("contract", "output_rate"): header["output_rate"],
+        ("contract", "clock"): header["clock"],
+        ("clock", "name"): header["clock"],
+        ("contract", "voice_origin"): result.value.get("voice_origin"),
+        ("input_stream", "units"): len(inputs),
+        ("input_stream", "samples_sent"): sum(line["samples"] for line in inputs),
+        ("input_stream", "frames_sent"): sum(len(line["frames"]) for line in inputs),
+        ("input_stream", "pad_samples_last_unit"): last["samples"] - last["valid_samples"],
+        ("output_stream", "text_deltas"): len(trace.of("text")),
+        ("output_stream", "audio_chunks"): len(audio),
+        ("output_stream", "cleared_samples"): sum(cuts),
+        ("output_stream", "samples"): sum(line["samples"] for line in audio),
+        ("output_stream", "clipped_samples"): sum(line["clipped"] for line in audio),
+    }
+    if wav is not None:
+        told |= {
+            ("wav", "sha256"): wav_sha,
+            ("wav", "sample_rate"): wav.rate,
+            ("wav", "samples"): len(wav.pcm),
+        }
+    findings = []
+    for path, value in told.items():
+        found = _at(provenance.value, path)
+        if _difference(found, value, path):
+            findings.append(
+                Finding(
+                    "A16",
+                    provenance.name,
+                    f"{_dotted(path)} is {_short(found)}, the other files say {_short(value)}",
+                    provenance.line_of(*path),
+                )
+            )
+    return findings
+
+
+def check_end(trace: Trace) -> list[Finding]:
+    """A4: the trace must come to its end; one that was cut off is no evidence."""
+    if not trace.lines or trace.lines[-1]["kind"] != "end":
+        return [Finding("A4", TRACE, "the trace does not reach its end line", len(trace.lines))]
+    if len(trace.of("end")) > 1:
+        return [Finding("A4", TRACE, "there is more than one end line", trace.of("end")[0][0])]
+    return []
+
+
+def _difference(
+    found: Any, told: Any, path: tuple[str | int, ...]
+) -> tuple[str | int, ...] | None:
+    """Path of the first value that differs; fields that only `found` has are left alone."""
+    if isinstance(told, dict) and isinstance(found, dict):
+        parts = ((key, found.get(key), told[key]) for key in told)
+    elif isinstance(told, list) and isinstance(found, list) and len(told) == len(found):
+        parts = zip(range(len(told)), found, told, strict=True)
+    else:
+        return None if _same(found, told) else path
+    return next((p for key, f, t in parts if (p := _difference(f, t, (*path, key)))), None)
+
+
+def _same(found: Any, told: Any) -> bool:
+    numbers = (int, float)
+    if isinstance(found, numbers) and isinstance(told, numbers):
+        if isinstance(found, bool) or isinstance(told, bool):
+            return found is told
+        return abs(found - told) <= TIME_S
+    return type(found) is type(told) and found == told
+
+
+def _at(value: Any, path: tuple[str | int, ...]) -> Any:
+    for key in path:
+        try:
+            value = value[key]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return value
+
+
+def _dotted(path: tuple[str | int, ...]) -> str:
+    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path)[1:]
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    shown = repr(value)
+    return shown if len(shown) <= 80 else f"{shown[:77]}..."
+
+
+def _pick(line: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: line[name] for name in names}

@@ -1,0 +1,188 @@
+"""Read a trace as a stranger would: from its bytes alone, with the hash chain checked on the way.
+
+Nothing here shares code with the writer: the two agree only through docs/formats.md.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import zlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hfd.judge.findings import TRACE, Finding
+
+SCHEMA = "hfd-trace/1"
+ZEROS = "0" * 64
+_GZIP_HEADER = bytes.fromhex("1f8b08000000000004ff")
+"""No name and no time, so that equal lines are equal bytes."""
+KINDS = {"header", "input", "text", "audio", "control", "metric", "input_done", "end"}
+OUTPUTS = {"text", "audio", "control", "metric"}
+
+
+@dataclass
+class Trace:
+    """The lines of one trace, in order, as far as the file could be read.
+
+    Attributes:
+        lines: every line's object; line number in the file = index + 1.
+        tail: SHA-256 of the last line, as provenance.json states it.
+        findings: what is wrong with the file, its chain, its numbering or the shape of a line.
+    """
+
+    lines: list[dict[str, Any]] = field(default_factory=list)
+    tail: str = ZEROS
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def header(self) -> dict[str, Any]:
+        return self.lines[0] if self.lines and self.lines[0].get("kind") == "header" else {}
+
+    def of(self, *kinds: str) -> list[tuple[int, dict[str, Any]]]:
+        """(line number from 1, line) of the given kinds, in order."""
+        return [(n, line) for n, line in enumerate(self.lines, 1) if line["kind"] in kinds]
+
+
+def read_trace(path: Path) -> Trace:
+    """Read and check one ``trace.jsonl.gz``; problems become findings, never exceptions."""
+    trace = Trace()
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        trace.findings.append(_broken(f"cannot be read: {error.strerror}"))
+        return trace
+    if data[:10] != _GZIP_HEADER:
+        trace.findings.append(_broken("the gzip header was not written by the workflow"))
+    text, damage = _inflate(data)
+    rows = text.split(b"\n")
+    whole, rest = rows[:-1], rows[-1]
+    for number, row in enumerate(whole, 1):
+        if not _take(trace, number, row):
+            return trace
+    if damage or rest:
+        reason = damage or "the last line does not end with a newline"
+        trace.findings.append(_broken(reason, len(whole) + 1))
+    elif not whole:
+        trace.findings.append(_broken("the trace is empty"))
+    return trace
+
+
+def pcm_of(line: dict[str, Any]) -> np.ndarray:
+    """The int16 samples of an ``audio`` line, shape [samples]."""
+    return np.frombuffer(base64.b64decode(line["pcm"], validate=True), dtype="<i2")
+
+
+def _broken(message: str, line: int | None = None) -> Finding:
+    return Finding("A4", TRACE, message, line)
+
+
+def _inflate(data: bytes) -> tuple[bytes, str | None]:
+    """Unzip as far as the bytes allow, so that damage can be named by its line."""
+    inflater = zlib.decompressobj(wbits=31)
+    text = bytearray()
+    try:
+        for start in range(0, len(data), 256):
+            text += inflater.decompress(data[start : start + 256])
+        text += inflater.flush()
+    except zlib.error as error:
+        return bytes(text), f"the compressed data is damaged here ({error})"
+    if not inflater.eof:
+        return bytes(text), "the compressed data ends early"
+    if inflater.unused_data:
+        return bytes(text), "there are bytes after the end of the compressed data"
+    return bytes(text), None
+
+
+def _take(trace: Trace, number: int, row: bytes) -> bool:
+    """Append one line; False when nothing after it can be trusted."""
+    try:
+        line = json.loads(row.decode())
+        kind = line["kind"]
+        canonical = json.dumps(
+            line, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        trace.findings.append(_broken(f"is no trace line ({error})", number))
+        return False
+    if line.get("prev") != trace.tail:
+        # The line before was changed after this one was written (or this one's own `prev` was).
+        wrong = number - 1 if number > 1 else 1
+        trace.findings.append(
+            _broken(f"the hash chain breaks: line {number} does not follow this line", wrong)
+        )
+        return False
+    shape = _shape_error(line, number)
+    if canonical.encode() != row:
+        shape = shape or "is not canonical JSON"
+    if shape:
+        trace.findings.append(_broken(shape, number))
+    if kind not in KINDS or (shape and kind in ("header", "input", "audio")):
+        return False
+    trace.lines.append(line)
+    trace.tail = hashlib.sha256(row).hexdigest()
+    return True
+
+
+_FIELDS: dict[str, dict[str, type | tuple[type, ...]]] = {
+    "header": {
+        "schema": str,
+        "sample_id": str,
+        "model": str,
+        "clock": str,
+        "unit_samples": int,
+        "output_rate": int,
+        "media_samples": int,
+        "media_frames": int,
+    },
+    "input": {
+        "unit": int,
+        "start": int,
+        "samples": int,
+        "valid_samples": int,
+        "frames": list,
+        "pcm_sha": str,
+        "frames_sha": str,
+        "due": (int, float),
+    },
+    "text": {"delta": str, "input_seq": int},
+    "audio": {"samples": int, "play_at": int, "pcm": str, "clipped": int, "input_seq": int},
+    "control": {"control": str, "input_seq": int},
+    "metric": {"name": str, "values": dict, "input_seq": int},
+    "input_done": {},
+    "end": {},
+}
+
+
+def _shape_error(line: dict[str, Any], number: int) -> str | None:
+    """The first thing that is wrong with a line's own fields, or None."""
+    kind = line["kind"]
+    if kind not in KINDS:
+        return f"unknown kind {kind!r}"
+    if line.get("seq") != number - 1:
+        return f"seq is {line.get('seq')}, expected {number - 1}"
+    if (kind == "header") != (number == 1):
+        return "the header must be the first line, and only the first"
+    wanted = {"t": (int, float), "mono_ns": int} | _FIELDS[kind]
+    for name, types in wanted.items():
+        value = line.get(name)
+        if not isinstance(value, types) or (isinstance(value, bool) and types is not bool):
+            return f"{name} is missing or has the wrong type"
+    if kind == "header" and line["schema"] != SCHEMA:
+        return f"schema is {line['schema']!r}, expected {SCHEMA!r}"
+    if kind == "audio":
+        try:
+            found = len(base64.b64decode(line["pcm"], validate=True))
+        except binascii.Error as error:
+            return f"pcm is no base64 ({error})"
+        if found != 2 * line["samples"]:
+            return f"pcm holds {found // 2} samples, the line says {line['samples']}"
+    cut = kind == "control" and line["control"] in ("stop", "interrupt")
+    if cut and not all(isinstance(line.get(name), int) for name in ("cut_at", "cleared")):
+        return "a stop or interrupt needs cut_at and cleared"
+    return None
