@@ -87,7 +87,9 @@ def read_document(folder: Path, name: str, schema: str) -> tuple[Document, list[
 def _layout_finding(name: str, text: str, expected: str) -> Finding:
     pairs = zip(text.split("\n"), expected.split("\n"), strict=False)
     line = next((n for n, (a, b) in enumerate(pairs, 1) if a != b), text.count("\n") + 1)
-    return Finding("A16", name, "was not written by the workflow (other layout or number form)", line)
+    return Finding(
+        "A16", name, "was not written by the workflow (other layout or number form)", line
+    )
 
 
 @functools.cache

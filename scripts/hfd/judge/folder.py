@@ -103,7 +103,7 @@ def _check_both(trace: Trace, track: np.ndarray) -> list[Finding]:
     """A14: text without sound and sound without text are named; both together are a delivery."""
     has_text = bool("".join(line["delta"] for _, line in trace.of("text")).strip())
     has_sound = bool((np.abs(track.astype(np.int32)) >= result_check.AUDIBLE).any())
-    if has_text and not has_sound:
+    if has_text and not trace.of("audio"):
         return [Finding("A14", WAV, "there is text but no sound")]
     if has_sound and not has_text:
         return [Finding("A14", RESULT, "there is sound but no text")]

@@ -58,7 +58,9 @@ def check_input(trace: Trace) -> list[Finding]:
     return findings + _check_done(trace)
 
 
-def _check_frames(header: dict[str, Any], inputs: list[tuple[int, dict[str, Any]]]) -> list[Finding]:
+def _check_frames(
+    header: dict[str, Any], inputs: list[tuple[int, dict[str, Any]]]
+) -> list[Finding]:
     """Every 5 fps picture exactly once, in the unit in which it lies."""
     if header["media_samples"] != header["media_frames"] * PICTURE_SAMPLES:
         return [Finding("A2", TRACE, "the header's pictures and samples differ in length", 1)]
@@ -69,8 +71,12 @@ def _check_frames(header: dict[str, Any], inputs: list[tuple[int, dict[str, Any]
         if line["frames"] != list(range(first, end)):
             wanted = f"{first} to {end - 1}" if end > first else "none"
             return [
-                Finding("A2", TRACE, f"pictures {line['frames']} in this unit, expected {wanted}",
-                        number)
+                Finding(
+                    "A2",
+                    TRACE,
+                    f"pictures {line['frames']} in this unit, expected {wanted}",
+                    number,
+                )
             ]
     return []
 
@@ -116,8 +122,12 @@ def check_dependency(trace: Trace) -> list[Finding]:
             if line["input_seq"] < 0 and kind in ("control", "metric"):
                 continue  # what a model reports while it opens depends on no input
             return [
-                Finding("A5", TRACE, f"{kind} depends on unit {line['input_seq']}, which has not "
-                        "been sent", number)
+                Finding(
+                    "A5",
+                    TRACE,
+                    f"{kind} depends on unit {line['input_seq']}, which has not been sent",
+                    number,
+                )
             ]
         early = max(source["due"], source["t"]) - line["t"]
         if early > EARLY_S:
@@ -164,8 +174,9 @@ def _check_clock(trace: Trace) -> list[Finding]:
             off = line["mono_ns"] / 1e9 - zero - line["t"]
             if abs(off) > _CLOCK_SLACK_S:
                 return [
-                    Finding("A4", TRACE, f"t is {off:+.3f} s off the machine's monotonic clock",
-                            number)
+                    Finding(
+                        "A4", TRACE, f"t is {off:+.3f} s off the machine's monotonic clock", number
+                    )
                 ]
         return []
     step: dict[str, Any] | None = None
@@ -177,12 +188,20 @@ def _check_clock(trace: Trace) -> list[Finding]:
             passed = (line["mono_ns"] - step["mono_ns"]) / 1e9
             if claimed > passed + _CLOCK_SLACK_S:
                 return [
-                    Finding("A4", TRACE, f"{claimed:.3f} s of compute are claimed where "
-                            f"{passed:.3f} s passed", number)
+                    Finding(
+                        "A4",
+                        TRACE,
+                        f"{claimed:.3f} s of compute are claimed where {passed:.3f} s passed",
+                        number,
+                    )
                 ]
             if claimed < passed - _CLOCK_SLACK_S - 0.2 * passed:
                 return [
-                    Finding("A4", TRACE, f"{passed:.3f} s passed but only {claimed:.3f} s of "
-                            "compute are counted", number)
+                    Finding(
+                        "A4",
+                        TRACE,
+                        f"{passed:.3f} s passed but only {claimed:.3f} s of compute are counted",
+                        number,
+                    )
                 ]
     return []

@@ -142,9 +142,7 @@ def check_end(trace: Trace) -> list[Finding]:
     return []
 
 
-def _difference(
-    found: Any, told: Any, path: tuple[str | int, ...]
-) -> tuple[str | int, ...] | None:
+def _difference(found: Any, told: Any, path: tuple[str | int, ...]) -> tuple[str | int, ...] | None:
     """Path of the first value that differs; fields that only `found` has are left alone."""
     if isinstance(told, dict) and isinstance(found, dict):
         parts = ((key, found.get(key), told[key]) for key in told)

