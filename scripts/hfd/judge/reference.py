@@ -1,0 +1,89 @@
+"""What a sample should have been: its manifest row, adapter, check record and decoded sound."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import av
+import numpy as np
+
+from hfd.data.adapter import Adapter, read_adapter
+from hfd.data.manifest import Sample
+from hfd.files import read_json, sha256_file
+from hfd.judge.intervals import Interval
+from hfd.judge.metrics import Question
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The sample's side of the comparison, shared by all models.
+
+    Attributes:
+        sample: the manifest row.
+        adapter: what is said in it, or None.
+        video_sha256, adapter_sha256: hashes of the files as they are now.
+        check: the record of work/checks, empty where there is none.
+        pcm: the decoded sound, int16 at 16 kHz, shape [samples].
+    """
+
+    sample: Sample
+    adapter: Adapter | None
+    video_sha256: str
+    adapter_sha256: str | None
+    check: Mapping[str, Any]
+    pcm: np.ndarray
+
+    @property
+    def question(self) -> Question | None:
+        """The user's words for the metrics; None where the adapter does not tell."""
+        adapter = self.adapter
+        if adapter is None or adapter.qend is None:
+            return None
+        if adapter.first is None or adapter.second is None:
+            return Question(adapter.qend)
+        first, second = adapter.first, adapter.second
+        return Question(
+            adapter.qend, Interval(first.start, first.end), Interval(second.start, second.end)
+        )
+
+
+def read_reference(sample: Sample, checks: Path | None) -> Reference:
+    """Hash and decode one sample's files.
+
+    Raises:
+        HfdError: the adapter or the check record is broken.
+        av.error.FFmpegError: the video cannot be decoded.
+    """
+    check = checks / f"{sample.sample_id}.json" if checks else None
+    return Reference(
+        sample=sample,
+        adapter=read_adapter(sample.adapter) if sample.adapter else None,
+        video_sha256=sha256_file(sample.video),
+        adapter_sha256=sha256_file(sample.adapter) if sample.adapter else None,
+        check=read_json(check) if check and check.is_file() else {},
+        pcm=decode_sound(sample.video),
+    )
+
+
+def decode_sound(video: Path) -> np.ndarray:
+    """The file's sound as int16 mono, shape [samples], from media time 0."""
+    pieces: list[np.ndarray] = []
+    with av.open(f"file:{video.absolute()}") as container:
+        for frame in container.decode(audio=0):
+            samples = frame.to_ndarray()[0]
+            start = round(float(frame.pts * frame.time_base) * frame.sample_rate)
+            if not pieces and start:
+                samples = samples[-start:] if start < 0 else np.pad(samples, (start, 0))
+            pieces.append(samples)
+    return _int16(np.concatenate(pieces)) if pieces else np.zeros(0, "<i2")
+
+
+def _int16(samples: np.ndarray) -> np.ndarray:
+    if samples.dtype == np.int16:
+        return samples.astype("<i2")
+    if np.issubdtype(samples.dtype, np.integer):
+        samples = samples / float(-np.iinfo(samples.dtype).min)
+    return np.clip(np.rint(samples * 32768.0), -32768, 32767).astype("<i2")

@@ -1,0 +1,159 @@
+"""Everything the audit knows of one result: verdicts, metrics, and what the report draws."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hfd.judge import metrics
+from hfd.judge.folder import Folder, read_folder
+from hfd.judge.intervals import Interval
+from hfd.judge.metrics import Answer, Arrival
+from hfd.judge.reference import Reference
+from hfd.judge.sample_rules import Policy, judge_sample
+from hfd.judge.speech import onsets, speech_segments
+from hfd.judge.verdict import Verdict
+from hfd.judge.voiceprint import voiceprint
+
+
+@dataclass
+class Record:
+    """One model's result for one sample, small enough to keep thousands in memory.
+
+    Attributes:
+        status: ``ok``, ``no_response``, ``failed`` (recorded error), ``missing`` or ``ineligible``
+            (files that cannot be trusted to be measured).
+        reason: why it is not ok, empty otherwise.
+        verdicts: rule code to answer.
+        metrics: metric name to value (hfd.judge.metrics), empty where nothing can be measured.
+        drawing: segments, text and audio arrivals, pacing, for the report.
+        facts: hashes, counts and identities that rules over all samples compare.
+    """
+
+    model: str
+    sample_id: str
+    task: str
+    status: str
+    reason: str
+    verdicts: dict[str, Verdict]
+    metrics: dict[str, Any]
+    drawing: dict[str, Any]
+    facts: dict[str, Any]
+
+
+def absent(model: str, sample_id: str, task: str, error: str | None) -> Record:
+    """The record of a sample without a result: failed with an error, or simply missing."""
+    status = "failed" if error else "missing"
+    return Record(model, sample_id, task, status, error or "no result", {}, {}, {}, {})
+
+
+def audit_sample(
+    path: Path, model: str, task: str, reference: Reference | None, policy: Policy
+) -> Record:
+    """Read, check and measure one result folder."""
+    folder = read_folder(path)
+    verdicts = judge_sample(folder, reference, policy)
+    if not folder.whole or folder.wav is None:
+        reason = str(folder.findings[0]) if folder.findings else "files are missing"
+        facts = {"wav_sha256": folder.wav_sha}
+        return Record(model, path.name, task, "ineligible", reason, verdicts, {}, {}, facts)
+    segments = speech_segments(folder.wav.pcm, folder.wav.rate)
+    answer = answer_of(folder, segments)
+    return Record(
+        model=model,
+        sample_id=path.name,
+        task=task,
+        status=folder.result.value["status"],
+        reason="",
+        verdicts=verdicts,
+        metrics=measure(answer, folder, reference),
+        drawing=_drawing(folder, answer),
+        facts=_facts(folder, segments, reference),
+    )
+
+
+def answer_of(folder: Folder, segments: list[Interval]) -> Answer:
+    """The model's side of the metrics, from trace and wav."""
+    trace, rate = folder.trace, folder.trace.header["output_rate"]
+    return Answer(
+        segments=segments,
+        texts=[(line["t"], line["delta"]) for _, line in trace.of("text")],
+        audio=[
+            Arrival(line["t"], line["samples"], line["play_at"] / rate)
+            for _, line in trace.of("audio")
+        ],
+        rate=rate,
+        media_s=trace.header["media_samples"] / 16_000,
+        compute_s=folder.result.value["rtf"].get("compute_s"),
+    )
+
+
+def measure(answer: Answer, folder: Folder, reference: Reference | None) -> dict[str, Any]:
+    """All metrics that one sample allows; the question's are None without an adapter."""
+    pcm = folder.wav.pcm
+    values: dict[str, Any] = {}
+    question = reference.question if reference else None
+    if question is not None:
+        values |= metrics.hesitation_metrics(answer, question)
+        values |= metrics.response_metrics(answer, question)
+    values |= metrics.delivery_metrics(answer, pcm)
+    values |= {
+        f"onset_{name}_s": value
+        for name, value in asdict(onsets(pcm, answer.rate, list(answer.segments))).items()
+    }
+    values["speech_s"] = sum(part.length for part in answer.segments)
+    return values
+
+
+def _drawing(folder: Folder, answer: Answer) -> dict[str, Any]:
+    trace = folder.trace
+    inputs = [line for _, line in trace.of("input")]
+    return {
+        "media_s": answer.media_s,
+        "wav_s": folder.wav.seconds,
+        "clock": trace.header["clock"],
+        "segments": [[round(p.start, 3), round(p.end, 3)] for p in answer.segments],
+        "texts": [[round(t, 3), delta] for t, delta in answer.texts],
+        "audio": [
+            [round(a.t, 3), round(a.play_at, 3), round(a.samples / answer.rate, 3)]
+            for a in answer.audio
+        ],
+        "controls": [[round(line["t"], 3), line["control"]] for _, line in trace.of("control")],
+        "inputs": [[round(line["due"], 3), round(line["t"], 3)] for line in inputs],
+    }
+
+
+def _facts(folder: Folder, segments: list[Interval], reference: Reference | None) -> dict[str, Any]:
+    """What rules over a whole model need; see set_rules."""
+    trace, value = folder.trace, folder.result.value
+    done = next((number for number, _ in trace.of("input_done")), len(trace.lines))
+    outputs = trace.of("text", "audio")
+    provenance = folder.provenance.value
+    texts = [line["t"] for _, line in trace.of("text")]
+    audio = [line["t"] for _, line in trace.of("audio")]
+    question = reference.question if reference else None
+    silent = not folder.wav.pcm.any()
+    return {
+        "wav_sha256": folder.wav_sha,
+        "silent": silent,
+        "text": value["text"],
+        "text_times": texts,
+        "audio_times": audio,
+        "first_audio_s": value["first_audio_s"],
+        "after_end": bool(outputs) and all(number > done for number, _ in outputs),
+        "clock": trace.header["clock"],
+        "q1": question.q1 if question else None,
+        "voice": None if silent else voiceprint(folder.wav.pcm, folder.wav.rate, segments),
+        "identity": {
+            "weights": provenance["model"].get("weights"),
+            "name": provenance["model"].get("name"),
+            "settings": provenance["model"].get("settings"),
+            "output_rate": trace.header["output_rate"],
+        },
+        "code": provenance["code"],
+        "voice_origin": value["voice_origin"],
+        "wav_samples": int(np.count_nonzero(folder.wav.pcm)),
+    }

@@ -1,0 +1,208 @@
+"""Audit rules that only a whole set of samples can answer."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hfd.judge.metrics import words
+from hfd.judge.sample import Record
+from hfd.judge.verdict import Verdict, failed, passed, unknown
+
+FEWEST = 5
+"""A pattern is told from chance only over this many samples."""
+FIXED_SD_S = 0.03
+FIXED_EXACT_SD_S = 0.005
+
+
+def offline_signature(records: Sequence[Record]) -> Verdict:
+    """A7: outputs that all come after the file's end, at once, or on a grid of made-up times."""
+    spoken = [record for record in records if _times(record)]
+    if not spoken:
+        return unknown("no sample has an output")
+    grid = [record.sample_id for record in spoken if _on_grid(_times(record))]
+    if grid:
+        return failed(
+            f"{len(grid)} of {len(spoken)} samples have output times on an exact millisecond grid: "
+            "they were written, not measured",
+            samples=grid,
+        )
+    late = [record for record in spoken if record.facts["after_end"]]
+    if len(late) < 0.9 * len(spoken):
+        share = f"{len(spoken) - len(late)} of {len(spoken)}"
+        return passed(f"{share} samples answer while the file still plays")
+    one = [record for record in late if len(record.facts["text_times"]) <= 1]
+    ids = [record.sample_id for record in late]
+    if len(one) >= 0.9 * len(late) and len(late) >= FEWEST:
+        return failed(
+            f"{len(late)} of {len(spoken)} samples answer only after the file's end, and their "
+            "text comes in one piece: generated offline",
+            samples=ids,
+        )
+    return unknown(
+        f"{len(late)} of {len(spoken)} samples answer only after the file's end: "
+        "a slow model and an offline one look alike here",
+        samples=ids,
+    )
+
+
+def _times(record: Record) -> list[float]:
+    return sorted(record.facts.get("text_times", []) + record.facts.get("audio_times", []))
+
+
+def _on_grid(times: list[float]) -> bool:
+    """Measured times do not all fall on whole milliseconds."""
+    micros = np.rint(np.array(times) * 1e6)
+    return len(times) >= 3 and bool((micros % 1000 == 0).all())
+
+
+def fixed_delay(records: Sequence[Record]) -> Verdict:
+    """A8: sound put at a fixed distance from the question's end or from the first text."""
+    placed = [record for record in records if record.facts.get("first_audio_s") is not None]
+    after_q1 = _delays(placed, lambda record: record.facts["q1"])
+    after_text = _delays(
+        placed, lambda record: record.facts["text_times"][0] if record.facts["text_times"] else None
+    )
+    if len(after_q1) < FEWEST and len(after_text) < FEWEST:
+        return unknown(f"needs {FEWEST} samples with sound, there are {len(placed)}")
+    for name, delays, limit in (
+        ("the question's end", after_q1, FIXED_SD_S),
+        ("the first text", after_text, FIXED_EXACT_SD_S),
+    ):
+        fixed = _fixed(delays, limit)
+        if fixed:
+            return failed(f"sound begins {fixed} after {name}", delays=delays[:50])
+    lead = [record.facts["first_audio_s"] for record in placed]
+    whole = sum(abs(value * 10 - round(value * 10)) < 1e-6 for value in lead)
+    if len(lead) >= FEWEST and whole > 0.5 * len(lead):
+        return failed(
+            f"{whole} of {len(lead)} onsets are whole tenths of a second", onsets=lead[:50]
+        )
+    spread = np.std(after_q1 if len(after_q1) >= FEWEST else after_text)
+    return passed(f"onsets vary by {1000 * spread:.0f} ms over {len(placed)} samples")
+
+
+def _delays(records: Sequence[Record], origin: Any) -> list[float]:
+    pairs = [(record.facts["first_audio_s"], origin(record)) for record in records]
+    return [audio - start for audio, start in pairs if start is not None and audio >= start]
+
+
+def _fixed(delays: list[float], limit: float) -> str | None:
+    """How the delays are fixed, in words, or None; sound in step with its text is no delay."""
+    if len(delays) < FEWEST or np.median(delays) < 0.05:
+        return None
+    values = np.array(delays)
+    if values.std() < limit:
+        return f"{values.mean():.3f} s (SD {1000 * values.std():.1f} ms, n={len(values)})"
+    if limit < FIXED_SD_S:
+        return None
+    bins = Counter(np.floor(values * 100).astype(int).tolist())
+    bin_, count = bins.most_common(1)[0]
+    if count > 0.5 * len(values):
+        return f"{bin_ / 100:.2f} s in {count} of {len(values)} samples"
+    return None
+
+
+def voices(records: Sequence[Record]) -> Verdict | None:
+    """A11 over a set: text that always ends before sound begins, or a voice unlike the others."""
+    sounding = [record for record in records if record.facts.get("audio_times")]
+    long = [
+        record
+        for record in sounding
+        if len(record.facts["text_times"]) > 1
+        and record.facts["text_times"][-1] - record.facts["text_times"][0] > 0.5
+    ]
+    waits = [
+        record
+        for record in long
+        if record.facts["audio_times"][0] >= record.facts["text_times"][-1]
+        and record.facts["voice_origin"] != "post_tts"
+    ]
+    if len(long) >= FEWEST and len(waits) >= 0.9 * len(long):
+        return failed(
+            f"in {len(waits)} of {len(long)} samples sound begins only when the text is complete: "
+            "post_tts, whatever is declared",
+            samples=[record.sample_id for record in waits],
+        )
+    return _odd_voices(sounding)
+
+
+_PITCH_SEMITONES = 5.0
+_SPECTRUM_DB = 9.0
+
+
+def _odd_voices(records: Sequence[Record]) -> Verdict | None:
+    """Samples whose pitch and spectrum lie far from the model's others in the same script."""
+    groups: dict[bool, list[Record]] = defaultdict(list)
+    for record in records:
+        if record.facts.get("voice"):
+            latin, han = words(record.facts["text"])
+            groups[han > latin].append(record)
+    odd = []
+    for group in groups.values():
+        if len(group) < FEWEST:
+            continue
+        prints = np.array([record.facts["voice"] for record in group])
+        centre = np.median(prints, axis=0)
+        pitch = np.abs(prints[:, 0] - centre[0])
+        spectrum = np.sqrt(((prints[:, 1:] - centre[1:]) ** 2).mean(axis=1))
+        far = (pitch / _PITCH_SEMITONES) ** 2 + (spectrum / _SPECTRUM_DB) ** 2 > 1
+        odd += [record.sample_id for record, is_far in zip(group, far, strict=True) if is_far]
+    if odd:
+        return failed(
+            f"the voice of {len(odd)} samples is unlike the model's others, first {odd[0]}",
+            samples=odd,
+        )
+    return None
+
+
+def one_model(records: Sequence[Record]) -> Verdict | None:
+    """A13 over a set: weights, settings and rate must be the same in every sample."""
+    kinds: dict[str, list[str]] = defaultdict(list)
+    for record in records:
+        if "identity" in record.facts:
+            kinds[repr(record.facts["identity"])].append(record.sample_id)
+    if len(kinds) <= 1:
+        return None
+    fewest = min(kinds.values(), key=len)
+    return failed(
+        f"samples come from {len(kinds)} different models or settings, for example {fewest[0]}",
+        samples=fewest,
+    )
+
+
+def completeness(records: Sequence[Record], extra: Sequence[str]) -> Verdict:
+    """A14 over a set: every manifest id once, no foreign folder, no wav twice."""
+    count = Counter(record.status for record in records)
+    gone = [r.sample_id for r in records if r.status in ("missing", "failed", "ineligible")]
+    if gone:
+        named = ", ".join(
+            f"{count[s]} {s}" for s in ("failed", "missing", "ineligible") if count[s]
+        )
+        return failed(f"{named} of {len(records)}, first {gone[0]}", samples=gone)
+    if extra:
+        return failed(
+            f"{len(extra)} folders are not in the manifest, first {extra[0]}", samples=list(extra)
+        )
+    return passed(f"{len(records)} samples, each once")
+
+
+def duplicates(records: Sequence[Record]) -> dict[str, Verdict]:
+    """A14: sounding wavs that are the same bytes, in one model or across models, by model."""
+    same: dict[str, list[Record]] = defaultdict(list)
+    for record in records:
+        if record.facts.get("wav_sha256") and not record.facts.get("silent", True):
+            same[record.facts["wav_sha256"]].append(record)
+    found: dict[str, list[str]] = defaultdict(list)
+    for group in same.values():
+        if len(group) > 1:
+            shown = " = ".join(f"{record.model}/{record.sample_id}" for record in group[:4])
+            for record in group:
+                found[record.model].append(shown)
+    return {
+        model: failed(f"the same wav more than once: {shown[0]}", groups=sorted(set(shown)))
+        for model, shown in found.items()
+    }

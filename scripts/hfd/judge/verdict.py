@@ -1,0 +1,93 @@
+"""The answer of one audit rule: pass, fail or not_evidenced, with a reason and the evidence."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+PASS = "pass"
+FAIL = "fail"
+NOT_EVIDENCED = "not_evidenced"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """An audit rule: its number, its name, and what it asks, in one line each."""
+
+    code: str
+    title: str
+    question: str
+
+
+RULES = (
+    Rule("A1", "Input identity", "Was exactly the delivered file fed, and no old version of it?"),
+    Rule("A2", "Padding", "Was the whole file sent, once, with nothing after it?"),
+    Rule("A3", "Pacing", "Was each unit sent only when its last sample existed?"),
+    Rule("A4", "Order and clock", "Is the trace whole, unchanged and on one clock?"),
+    Rule("A5", "Dependency", "Is no output earlier than the input it depends on?"),
+    Rule("A6", "Prefix invariance", "Does input after T leave the outputs before T as they were?"),
+    Rule("A7", "Offline signature", "Do the outputs come while the file still plays?"),
+    Rule("A8", "Fixed-delay placement", "Do the onsets vary as measured ones do?"),
+    Rule("A9", "Placement", "Does every chunk play when it arrived or when the queue allows?"),
+    Rule("A10", "Wav rebuild", "Is the wav the sound in the trace, bit for bit?"),
+    Rule("A11", "Voice", "Is the voice of the declared origin?"),
+    Rule("A12", "Context", "Was the context never cropped?"),
+    Rule("A13", "Model identity", "Did one model, unquantised, make all samples?"),
+    Rule("A14", "Completeness", "Is every sample there once, with text and its own sound?"),
+    Rule("A15", "Transcript", "Does the voice say the text?"),
+    Rule("A16", "Files agree", "Do result.json and provenance.json say what the trace says?"),
+)
+TITLES = {rule.code: rule.title for rule in RULES}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One rule's answer for a sample or a model.
+
+    Attributes:
+        status: ``pass``, ``fail`` or ``not_evidenced``; no evidence is never a pass.
+        reason: one line a person understands.
+        evidence: where to look: files and lines, counts, values.
+    """
+
+    status: str
+    reason: str
+    evidence: dict[str, Any] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"status": self.status, "reason": self.reason, "evidence": self.evidence}
+
+
+def passed(reason: str, **evidence: Any) -> Verdict:
+    return Verdict(PASS, reason, evidence)
+
+
+def failed(reason: str, **evidence: Any) -> Verdict:
+    return Verdict(FAIL, reason, evidence)
+
+
+def unknown(reason: str, **evidence: Any) -> Verdict:
+    return Verdict(NOT_EVIDENCED, reason, evidence)
+
+
+def combined(parts: Sequence[tuple[str, Verdict]]) -> Verdict:
+    """A model's answer to a rule from its samples' answers, as (sample id, verdict)."""
+    if not parts:
+        return unknown("no result to judge")
+    count = Counter(verdict.status for _, verdict in parts)
+    status = next(s for s in (FAIL, NOT_EVIDENCED, PASS) if count[s])
+    named = [(sample, verdict) for sample, verdict in parts if verdict.status == status]
+    sample, first = named[0]
+    reason = first.reason
+    if status != PASS and len(parts) > 1:
+        reason = f"{count[status]} of {len(parts)} samples, first {sample}: {first.reason}"
+    samples = [sample for sample, _ in named] if status != PASS else []
+    return Verdict(status, reason, {"counts": dict(count), "samples": samples})
+
+
+def worst(*verdicts: Verdict) -> Verdict:
+    """The answer that decides: a fail, else missing evidence, else a pass."""
+    order = (FAIL, NOT_EVIDENCED, PASS)
+    return min(verdicts, key=lambda verdict: order.index(verdict.status))
