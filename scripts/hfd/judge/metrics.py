@@ -181,7 +181,7 @@ def response_metrics(answer: Answer, question: Question) -> dict[str, Any]:
     packet = next((chunk.t for chunk in answer.audio if chunk.t >= q1), None)
     return {
         "h9_response_s": None if start is None or spans else start - q1,
-        "h9_settled_start_s": start,
+        "h9_settled_s": None if start is None else start - q1,
         "h10_spanning": spans,
         "h11_responded": start is not None and start <= answer.media_s,
         "h11_late": start is not None and start > answer.media_s,

@@ -155,5 +155,6 @@ def _facts(folder: Folder, segments: list[Interval], reference: Reference | None
         },
         "code": provenance["code"],
         "voice_origin": value["voice_origin"],
+        "input_sha256": reference.video_sha256 if reference else None,
         "wav_samples": int(np.count_nonzero(folder.wav.pcm)),
     }

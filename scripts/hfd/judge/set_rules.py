@@ -14,7 +14,8 @@ from hfd.judge.verdict import Verdict, failed, passed, unknown
 
 FEWEST = 5
 """A pattern is told from chance only over this many samples."""
-FIXED_SD_S = 0.03
+FIXED_SD_S = 0.02
+"""Slots of 80 ms alone make an honest model's delays vary by 23 ms."""
 FIXED_EXACT_SD_S = 0.005
 
 

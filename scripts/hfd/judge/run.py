@@ -1,0 +1,178 @@
+"""Audit all results of a manifest: every sample of every model, then the sets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from hfd.data.manifest import Sample
+from hfd.errors import HfdError
+from hfd.files import read_json
+from hfd.judge import set_rules
+from hfd.judge.probe import probe_verdict
+from hfd.judge.reference import Reference, read_reference
+from hfd.judge.report.pages import write_sample_page
+from hfd.judge.sample import Record, absent, audit_sample
+from hfd.judge.sample_rules import Policy
+from hfd.judge.transcript import Transcripts
+from hfd.judge.verdict import RULES, Verdict, combined, unknown, worst
+
+
+@dataclass(frozen=True)
+class ModelSource:
+    """Where a model's results lie, and what it must deliver.
+
+    Attributes:
+        name: as in config/models.yaml.
+        results: ``results/<name>``, one folder per sample.
+        errors: ``work/<name>/errors``, recorded errors of failed samples, or None.
+        policy: the contract to judge against.
+    """
+
+    name: str
+    results: Path
+    errors: Path | None
+    policy: Policy
+
+
+@dataclass(frozen=True)
+class Job:
+    """What all samples of one audit share.
+
+    Attributes:
+        models: in the order of the report.
+        checks: ``work/checks``, or None.
+        transcripts: what a recogniser heard, by wav hash.
+        out: the report's folder; sample pages and players are written there on the way.
+        cache: where compact audio copies are kept between audits, or None.
+        players: whether to make compact audio copies for the players.
+    """
+
+    models: tuple[ModelSource, ...]
+    checks: Path | None
+    transcripts: Transcripts
+    out: Path
+    cache: Path | None = None
+    players: bool = True
+
+
+@dataclass
+class Audit:
+    """The outcome.
+
+    Attributes:
+        records: one for each model and sample, models in order, samples in manifest order.
+        verdicts: model to rule code to answer.
+    """
+
+    models: list[str]
+    records: dict[str, list[Record]]
+    verdicts: dict[str, dict[str, Verdict]]
+    samples: list[Sample] = field(default_factory=list)
+
+
+def run_audit(samples: Sequence[Sample], job: Job, jobs: int, probes: Path | None) -> Audit:
+    """Audit every sample in `jobs` processes; memory holds no sound beyond the samples in work."""
+    records: dict[str, list[Record]] = {model.name: [] for model in job.models}
+    for found in _all(samples, job, jobs):
+        for record in found:
+            records[record.model].append(record)
+    doubles = set_rules.duplicates([record for group in records.values() for record in group])
+    verdicts = {
+        model.name: _model_verdicts(model, records[model.name], samples, doubles, probes)
+        for model in job.models
+    }
+    return Audit([model.name for model in job.models], records, verdicts, list(samples))
+
+
+def _all(samples: Sequence[Sample], job: Job, jobs: int) -> Any:
+    if jobs <= 1:
+        yield from (_one(sample, job) for sample in samples)
+        return
+    with ProcessPoolExecutor(jobs) as pool:
+        yield from pool.map(_one, samples, [job] * len(samples), chunksize=4)
+
+
+def _one(sample: Sample, job: Job) -> list[Record]:
+    """All models' results of one sample; the sample's files are read once."""
+    reference = _reference(sample, job)
+    records = []
+    for model in job.models:
+        folder = model.results / sample.sample_id
+        if folder.is_dir():
+            record = audit_sample(folder, model.name, sample.task, reference, model.policy)
+            record.verdicts["A15"] = job.transcripts.judge(record)
+            record.metrics |= job.transcripts.metrics(record)
+        else:
+            record = absent(model.name, sample.sample_id, sample.task, _error(model, sample))
+        records.append(record)
+    sources = {model.name: model.results for model in job.models}
+    write_sample_page(
+        job.out, sample, reference, records, sources, cache=job.cache, players=job.players
+    )
+    return [replace(record, drawing={}) for record in records]
+
+
+def _reference(sample: Sample, job: Job) -> Reference | None:
+    """The sample's own files; None where a delivery is judged without them."""
+    return read_reference(sample, job.checks) if sample.video.is_file() else None
+
+
+def _error(model: ModelSource, sample: Sample) -> str | None:
+    """The recorded error of a failed sample, in one line."""
+    path = model.errors / f"{sample.sample_id}.json" if model.errors else None
+    if path is None or not path.is_file():
+        return None
+    try:
+        record = read_json(path)
+    except HfdError as error:
+        return str(error)
+    problem = record.get("problem") or record.get("error") or record
+    return str(problem)[:500]
+
+
+def _model_verdicts(
+    model: ModelSource,
+    records: Sequence[Record],
+    samples: Sequence[Sample],
+    doubles: Mapping[str, Verdict],
+    probes: Path | None,
+) -> dict[str, Verdict]:
+    """Each rule's answer for a model: the worst of its samples' and the set's."""
+    delivered = [record for record in records if record.verdicts]
+    answers = {
+        rule.code: combined(
+            [(r.sample_id, r.verdicts[rule.code]) for r in delivered if rule.code in r.verdicts]
+        )
+        for rule in RULES
+    }
+    measured = [record for record in delivered if record.facts.get("clock")]
+    extra = foreign_folders(model.results, samples)
+    answers["A6"] = probe_verdict(probes / f"{model.name}.json" if probes else None)
+    answers["A7"] = set_rules.offline_signature(measured)
+    answers["A8"] = set_rules.fixed_delay(measured)
+    for code, over_set in (
+        ("A11", set_rules.voices(measured)),
+        ("A13", set_rules.one_model(measured)),
+        ("A14", set_rules.completeness(records, extra)),
+        ("A14", doubles.get(model.name)),
+    ):
+        if over_set is not None:
+            answers[code] = worst(over_set, answers[code])
+    return (
+        answers
+        if delivered
+        else {rule.code: unknown("no result yet") for rule in RULES} | {"A14": answers["A14"]}
+    )
+
+
+def foreign_folders(results: Path, samples: Sequence[Sample]) -> list[str]:
+    """Folders in a model's results that no manifest row asked for."""
+    if not results.is_dir():
+        return []
+    known = {sample.sample_id for sample in samples}
+    found = (path.name for path in results.iterdir() if path.is_dir())
+    return sorted(name for name in found if name not in known and not name.startswith("."))

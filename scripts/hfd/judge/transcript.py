@@ -1,0 +1,116 @@
+"""A15: does the voice say the text? What a recogniser heard, compared with what was written."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hfd.errors import HfdError
+from hfd.judge.metrics import words
+from hfd.judge.verdict import Verdict, failed, passed, unknown
+
+if TYPE_CHECKING:
+    from hfd.judge.sample import Record
+
+PASS_WER = 0.35
+FAIL_WER = 0.60
+LOWEST_LOGPROB = -0.9
+"""tiny.en invents words for what it cannot hear; below this it is not believed."""
+MOST_HAN = 0.2
+RATE = (1.5, 8.0)
+"""Han characters per second of speech; 2.3 is a slow dramatic reading, 4.4 a plain one."""
+
+
+@dataclass(frozen=True)
+class Transcripts:
+    """What was heard, by the wav's SHA-256: ``{text, avg_logprob, tail_text, recogniser}``."""
+
+    heard: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def metrics(self, record: Record) -> dict[str, Any]:
+        """H19 (last words heard at the end), H20 (WER) and H21 (Han characters per second)."""
+        text = record.facts.get("text", "")
+        latin, han = words(text)
+        speech = record.metrics.get("speech_s") or 0.0
+        rate = han / speech if han > latin and speech else None
+        heard = self._believed(record)
+        if heard is None or han > MOST_HAN * max(1, latin + han):
+            return {"h19_tail_heard": None, "h20_wer": None, "h21_han_per_s": rate}
+        said, got = normalised(text), normalised(heard["text"])
+        tail = set(said[-3:]) & set(got[-6:])
+        return {
+            "h19_tail_heard": bool(tail) if said else None,
+            "h20_wer": word_error_rate(said, got) if said else None,
+            "h21_han_per_s": rate,
+        }
+
+    def judge(self, record: Record) -> Verdict:
+        """A15 for one sample: the WER for English, the character rate for Chinese."""
+        if not record.facts.get("text", "").strip() or record.facts.get("silent", True):
+            return passed("no speech with text to compare")
+        values = self.metrics(record)
+        wer, rate = values["h20_wer"], values["h21_han_per_s"]
+        if wer is not None:
+            heard = self.heard[record.facts["wav_sha256"]]
+            evidence = {"wer": round(wer, 3), "heard": heard["text"][:300]}
+            if wer > FAIL_WER:
+                return failed(f"the voice says something else (WER {wer:.2f})", **evidence)
+            if wer > PASS_WER:
+                return unknown(f"WER {wer:.2f} is between pass and fail", **evidence)
+            return passed(f"WER {wer:.2f}", **evidence)
+        if rate is not None:
+            low, high = RATE
+            if not low <= rate <= high:
+                return failed(
+                    f"{rate:.1f} Chinese characters a second cannot be this text's speech"
+                )
+            return unknown(
+                f"{rate:.1f} Chinese characters a second is plausible, but nothing has listened"
+            )
+        return unknown("no recogniser was run, or it was not sure of what it heard")
+
+    def _believed(self, record: Record) -> dict[str, Any] | None:
+        heard = self.heard.get(record.facts.get("wav_sha256") or "")
+        return heard if heard and heard["avg_logprob"] >= LOWEST_LOGPROB else None
+
+
+def read_transcripts(path: Path | None) -> Transcripts:
+    """Read ``transcripts.jsonl`` (one object per wav); no file means nothing was heard."""
+    if path is None or not path.is_file():
+        return Transcripts()
+    heard = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            row = json.loads(line)
+            heard[row["wav_sha256"]] = row
+        except (ValueError, KeyError, TypeError) as error:
+            raise HfdError(
+                f"is no transcript line ({error})",
+                file=f"{path}:{number}",
+                remedy="Delete the file and make the transcripts again",
+            ) from error
+    return Transcripts(heard)
+
+
+_NAMES = "zero one two three four five six seven eight nine ten eleven twelve"
+_NUMBERS = {name: str(number) for number, name in enumerate(_NAMES.split(" "))}
+
+
+def normalised(text: str) -> list[str]:
+    """Words without case, punctuation and apostrophes; small numbers as digits."""
+    found = re.findall(r"[a-z0-9]+", re.sub(r"['’]", "", text.lower()))
+    return [_NUMBERS.get(word, word) for word in found]
+
+
+def word_error_rate(said: list[str], heard: list[str]) -> float:
+    """Edits that turn `said` into `heard`, per word of `said`; may exceed 1."""
+    row = list(range(len(heard) + 1))
+    for i, word in enumerate(said, 1):
+        before, row[0] = row[0], i
+        for j, other in enumerate(heard, 1):
+            best = min(row[j] + 1, row[j - 1] + 1, before + (word != other))
+            before, row[j] = row[j], best
+    return row[-1] / max(1, len(said))

@@ -1,0 +1,95 @@
+"""One result folder: honest runs are clean, and every damage is named by file and line."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from hfd.judge.folder import read_folder
+from tests.judge.world import Mute, Talker, run_model
+
+
+def test_honest_runs_have_no_finding(world, honest):
+    for sample in world.samples:
+        folder = read_folder(honest / sample.sample_id)
+        assert folder.findings == []
+        assert folder.whole and np.array_equal(folder.track, folder.wav.pcm)
+    assert any(read_folder(path).trace.of("audio") for path in honest.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("model", "settings"),
+    [
+        (Mute, {}),
+        (Talker, {"unit": 16000}),
+        (Talker, {"unit": 7680}),
+        (Talker, {"clock": "arrival"}),
+        (Talker, {"silence_s": 0.3, "voice": "beckett"}),
+    ],
+)
+def test_other_units_clocks_and_silent_models_are_clean_too(
+    world, tmp_path, model, settings, request
+):
+    name = f"other{abs(hash(request.node.name))}"
+    ids = [world.samples[4].sample_id, world.samples[7].sample_id]
+    results = run_model(world, name, model, ids, **settings)
+    for sample_id in ids:
+        assert read_folder(results / sample_id).findings == []
+
+
+@pytest.mark.parametrize("name", ["assistant_audio.wav", "trace.jsonl.gz", "result.json"])
+def test_every_flipped_byte_is_found_and_named(folder, name):
+    data = (folder / name).read_bytes()
+    places = np.linspace(0, len(data) - 1, 60).astype(int)
+    for place in places:
+        changed = bytearray(data)
+        changed[place] ^= 0x10
+        (folder / name).write_bytes(changed)
+        findings = read_folder(folder).findings
+        assert any(finding.file == name for finding in findings), f"byte {place} of {len(data)}"
+    (folder / name).write_bytes(data)
+
+
+def test_the_first_wrong_line_of_a_changed_trace_is_named(folder):
+    import gzip
+
+    path = folder / "trace.jsonl.gz"
+    lines = gzip.decompress(path.read_bytes()).split(b"\n")
+    lines[11] = lines[11].replace(b'"t":', b'"t":1', 1)
+    path.write_bytes(gzip.compress(b"\n".join(lines), 1, mtime=0))
+    finding = next(f for f in read_folder(folder).findings if "chain" in f.message)
+    assert (finding.file, finding.line) == ("trace.jsonl.gz", 12)
+
+
+def test_a_changed_value_in_the_result_is_named_by_its_line(folder):
+    path = folder / "result.json"
+    text = path.read_text(encoding="utf-8")
+    value = json.loads(text)
+    t = value["text_events"][1]["t"]
+    path.write_text(text.replace(str(t), str(round(t + 0.5, 6)), 1), encoding="utf-8")
+    line = next(n for n, row in enumerate(path.read_text().splitlines(), 1) if str(round(t + 0.5, 6)) in row)
+    finding = read_folder(folder).findings[0]
+    assert (finding.rule, finding.file, finding.line) == ("A16", "result.json", line)
+
+
+def test_the_first_wrong_sample_of_a_changed_wav_is_named(folder):
+    wav = folder / "assistant_audio.wav"
+    data = bytearray(wav.read_bytes())
+    at = read_folder(folder).chunks[0].start + 500
+    data[44 + 2 * at] ^= 0x40
+    wav.write_bytes(data)
+    finding = next(f for f in read_folder(folder).findings if f.rule == "A10")
+    assert f"sample {at} " in finding.message and "line" in finding.message
+
+
+@pytest.mark.parametrize("name", ["assistant_audio.wav", "trace.jsonl.gz", "result.json", "provenance.json"])
+def test_a_missing_file_is_named(folder, name):
+    (folder / name).unlink()
+    assert any(f.file == name and "cannot be read" in f.message for f in read_folder(folder).findings)
+
+
+def test_results_under_another_sample_s_name_are_found(folder):
+    other = folder.with_name("s99")
+    shutil.move(folder, other)
+    assert any("in the folder of 's99'" in f.message for f in read_folder(other).findings)
