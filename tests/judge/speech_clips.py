@@ -28,8 +28,9 @@ def reading(name: str, rate: int) -> np.ndarray:
 
 
 def part(name: str, rate: int, start: float, seconds: float) -> np.ndarray:
-    """`seconds` of a recording, faded in and out over 5 ms."""
+    """`seconds` of a recording from `start` (round and round), faded in and out over 5 ms."""
     sound = reading(name, rate)
+    start %= len(sound) / rate - seconds
     piece = sound[int(start * rate) : int(start * rate) + round(seconds * rate)].copy()
     ramp = np.linspace(0, 1, rate // 200, dtype=np.float32)
     piece[: len(ramp)] *= ramp

@@ -68,7 +68,9 @@ def test_a_changed_value_in_the_result_is_named_by_its_line(folder):
     value = json.loads(text)
     t = value["text_events"][1]["t"]
     path.write_text(text.replace(str(t), str(round(t + 0.5, 6)), 1), encoding="utf-8")
-    line = next(n for n, row in enumerate(path.read_text().splitlines(), 1) if str(round(t + 0.5, 6)) in row)
+    line = next(
+        n for n, row in enumerate(path.read_text().splitlines(), 1) if str(round(t + 0.5, 6)) in row
+    )
     finding = read_folder(folder).findings[0]
     assert (finding.rule, finding.file, finding.line) == ("A16", "result.json", line)
 
@@ -83,10 +85,14 @@ def test_the_first_wrong_sample_of_a_changed_wav_is_named(folder):
     assert f"sample {at} " in finding.message and "line" in finding.message
 
 
-@pytest.mark.parametrize("name", ["assistant_audio.wav", "trace.jsonl.gz", "result.json", "provenance.json"])
+@pytest.mark.parametrize(
+    "name", ["assistant_audio.wav", "trace.jsonl.gz", "result.json", "provenance.json"]
+)
 def test_a_missing_file_is_named(folder, name):
     (folder / name).unlink()
-    assert any(f.file == name and "cannot be read" in f.message for f in read_folder(folder).findings)
+    assert any(
+        f.file == name and "cannot be read" in f.message for f in read_folder(folder).findings
+    )
 
 
 def test_results_under_another_sample_s_name_are_found(folder):

@@ -89,7 +89,9 @@ def _compile(path: Path, frames: int, events: list[dict], k: int) -> None:
     sound = np.zeros(frames * 3200, np.float32)
     for n, event in enumerate(events):
         at = round(event["start"] * 16000)
-        clip = part("endgame_nagg_nell", 16000, 1.0 + 3.1 * n + 0.9 * k, event["end"] - event["start"])
+        clip = part(
+            "endgame_nagg_nell", 16000, 1.0 + 3.1 * n + 0.9 * k, event["end"] - event["start"]
+        )
         sound[at : at + len(clip)] = clip[: len(sound) - at]
     wav = path.with_suffix(".wav")
     soundfile.write(wav, sound, 16000, subtype="PCM_16")
@@ -173,7 +175,9 @@ class Talker(DuplexModel):
         """Words and sound, one word for four codec frames (0.32 s)."""
         count = int(self.random.integers(4, 9))
         start = float(self.random.uniform(0.5, 25.0))
-        sound = part(self.settings.get("voice", "two_cities"), 24000, start, count * 4 * HOP / 24000)
+        sound = part(
+            self.settings.get("voice", "two_cities"), 24000, start, count * 4 * HOP / 24000
+        )
         first = int(self.random.integers(0, len(TEXT) - 9))
         return [
             (TEXT[first + n] + " ", sound[n * 4 * HOP : (n + 1) * 4 * HOP]) for n in range(count)

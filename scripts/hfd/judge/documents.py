@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,10 @@ class Document:
     value: dict[str, Any]
     text: str
     usable: bool
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.text.encode()).hexdigest()
 
     def line_of(self, *path: str | int) -> int | None:
         """Line on which a field stands in the file's own layout, from 1; None if it is absent."""

@@ -14,8 +14,8 @@ from hfd.media_time import SAMPLE_RATE
 
 AUDIBLE = 33
 """Smallest int16 magnitude that counts as sound (-60 dBFS)."""
-TIME_S = 2e-6
-"""Times are written in microseconds."""
+TIME_S = 1e-9
+"""Both sides are made from the same numbers; only the last bit of a float may differ."""
 
 
 def played_segments(chunks: list[Chunk], rate: int) -> list[tuple[float, float]]:
@@ -55,7 +55,7 @@ def told_by_trace(trace: Trace, track: np.ndarray, chunks: list[Chunk]) -> dict[
             for line in audio
         ],
         "segments": [{"start": s, "end": e} for s, e in played_segments(chunks, rate)],
-        "controls": [_pick(line, "t", "control", "input_seq") for _, line in trace.of("control")],
+        "controls": [_control(line) for _, line in trace.of("control")],
         "end_reason": end.get("end_reason", "media_end"),
         "truncated": end.get("truncated", False),
     }
@@ -92,6 +92,7 @@ def check_provenance(
     last = inputs[-1] if inputs else {"samples": 0, "valid_samples": 0}
     told: dict[tuple[str, ...], Any] = {
         ("sample_id",): header["sample_id"],
+        ("result", "sha256"): result.sha256,
         ("trace", "lines"): len(trace.lines),
         ("trace", "tail"): trace.tail,
         ("input", "samples"): header["media_samples"],
@@ -180,6 +181,11 @@ def _short(value: Any) -> str:
         return f"a list of {len(value)}"
     shown = repr(value)
     return shown if len(shown) <= 80 else f"{shown[:77]}..."
+
+
+def _control(line: dict[str, Any]) -> dict[str, Any]:
+    names = ("t", "control", "input_seq", "detail", "cut_at", "cleared")
+    return {name: line[name] for name in names if name in line}
 
 
 def _pick(line: dict[str, Any], *names: str) -> dict[str, Any]:
