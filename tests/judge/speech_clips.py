@@ -10,11 +10,12 @@ import numpy as np
 import soundfile
 import soxr
 
-TEXT = (
+_OPENING = (
     "It was the best of times, it was the worst of times, it was the age of wisdom, "
     "it was the age of foolishness, it was the epoch of belief, it was the epoch of incredulity, "
     "it was the season of light, it was the season of darkness."
-).split(" ")
+)
+TEXT = _OPENING.split(" ")
 
 
 @functools.cache

@@ -24,7 +24,6 @@ def test_honest_runs_have_no_finding(world, honest):
         (Mute, {}),
         (Talker, {"unit": 16000}),
         (Talker, {"unit": 7680}),
-        (Talker, {"clock": "arrival"}),
         (Talker, {"silence_s": 0.3, "voice": "beckett"}),
     ],
 )
@@ -36,6 +35,12 @@ def test_other_units_clocks_and_silent_models_are_clean_too(
     results = run_model(world, name, model, ids, **settings)
     for sample_id in ids:
         assert read_folder(results / sample_id).findings == []
+
+
+def test_a_run_in_real_time_is_clean_too(world):
+    sample_id = world.samples[7].sample_id
+    results = run_model(world, "real_time", ids=[sample_id], clock="arrival")
+    assert read_folder(results / sample_id).findings == []
 
 
 @pytest.mark.parametrize("name", ["assistant_audio.wav", "trace.jsonl.gz", "result.json"])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hfd.judge.documents import Document
-from hfd.judge.findings import TRACE, Finding
+from hfd.judge.findings import RESULT, TRACE, WAV, Finding
 from hfd.judge.trace import Trace
 from hfd.judge.wav_check import Chunk, Wav
 from hfd.media_time import SAMPLE_RATE
@@ -122,7 +122,13 @@ def check_provenance(
     findings = []
     for path, value in told.items():
         found = _at(provenance.value, path)
-        if _difference(found, value, path):
+        if not _difference(found, value, path):
+            continue
+        if path[-1] == "sha256":
+            name = RESULT if path[0] == "result" else WAV
+            text = f"its bytes are not those whose SHA-256 {provenance.name} states"
+            findings.append(Finding("A16", name, text))
+        else:
             findings.append(
                 Finding(
                     "A16",

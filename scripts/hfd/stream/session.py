@@ -162,8 +162,9 @@ def run_sample(
         run, caps, sample, info, recorder, sent, lines, wav_sha, fingerprint, attempt, wall_anchor
     )
     # Plain writes: the folder becomes visible, flushed and whole, only when the worker moves it.
-    (out_dir / "provenance.json").write_text(json_text(provenance), encoding="utf-8")
     (out_dir / "result.json").write_text(json_text(result), encoding="utf-8")
+    provenance["result"] = {"sha256": sha256_file(out_dir / "result.json")}
+    (out_dir / "provenance.json").write_text(json_text(provenance), encoding="utf-8")
     return result
 
 
