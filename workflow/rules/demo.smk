@@ -1,0 +1,23 @@
+# Demo: the raw rows and samples that `make demo` runs on. Included only with config/demo.yaml,
+# whose runs have a working folder of their own (snakemake --directory .demo), so that demo data
+# and results never lie among the user's.
+
+from hfd.data.demo import FILES
+
+
+rule demo_data:
+    output:
+        [f"data/{name}" for name in FILES],
+    log:
+        "logs/demo_data.log",
+    localrule: True
+    message:
+        "make the demo's data from published packages"
+    conda:
+        "../../envs/workflow.yaml"
+    threads: 1
+    params:
+        cache=config["demo"]["cache"],
+    shell:
+        '"$HFD_PYTHON" "$HFD_SCRIPTS"/make_demo_data.py --out=data --cache={params.cache:q}'
+        " 2>&1 | tee {log:q}"
