@@ -12,10 +12,10 @@ from typing import Any
 
 import yaml
 
+from hfd.data.deny_list import read_deny_list
 from hfd.data.manifest import read_manifest
 from hfd.errors import HfdError, run_cli
 from hfd.files import sha256_file
-from hfd.judge.deny import read_deny_list
 from hfd.judge.report.index import write_index
 from hfd.judge.report.pages import copy_assets
 from hfd.judge.run import Audit, Job, ModelSource, run_audit
@@ -59,7 +59,7 @@ def _models(args: argparse.Namespace) -> tuple[ModelSource, ...]:
             field="models",
             remedy=f"Use one of {', '.join(known)}",
         )
-    deny = read_deny_list(args.deny)
+    deny = read_deny_list(args.deny) if args.deny else frozenset()
     return tuple(
         ModelSource(
             name=name,

@@ -1,0 +1,111 @@
+// Shared by both pages: data entry points, language, theme, colours. No network, no modules, so
+// that the pages work from file://.
+"use strict";
+const HFD = {
+  data: null,
+  index(value) { HFD.data = value; },
+  sample(value) { HFD.onSample(value); },
+};
+
+const TEXTS = {
+  en: {
+    title: "Audit of full-duplex runs", coverage: "Coverage", rules: "Rules",
+    rules_hint: "pass, fail or not evidenced (no evidence is never a pass). Choose a cell for the reason and its samples.",
+    outcomes: "Hesitation outcomes (95 % intervals)", strict: "strict: a failed or missing sample counts against the model",
+    latency: "Latency", heatmap: "Every hesitation sample, worst first", click_hint: "Click a cell to open the sample.",
+    scatter: "Onset against the question's end", scatter_hint: "An honest run scatters; a fixed delay is a line.",
+    metrics: "Metrics and paired tests", samples: "Samples", search: "Search id, task, reason", clear: "Clear",
+    keys: "Keys: / search, j k or ↑ ↓ move, Enter open. The address keeps filter and sort.",
+    all: "All samples", strip_hint: "Drag to zoom, double-click to reset, click to hear. Keys: space play, ← → 2 s, 1–9 model, p n other sample, z zoom out, Esc back.",
+    staircase: "Media against clock", stair_hint: "Each unit at the time it was sent: never above the diagonal. Outputs lie at their input and their time.",
+    expected: "expected", share: "share not answered", theme_dark: "Dark", theme_light: "Light", other: "中文",
+    any_model: "every model", any_outcome: "every outcome", any_rule: "every rule", of: "of", wav: "wav", files: "result",
+    seconds: "seconds after the question's end", cumulative: "share of samples that have answered",
+    onset: "onset of the answer, s", q1: "end of the question, s", due: "media sent, s", clock: "clock of the run, s",
+    no_media: "media", user: "user", sent: "input unit sent", text: "text", audio: "audio packet", no_answer: "no answer",
+  },
+  zh: {
+    title: "全双工运行审计", coverage: "完成情况", rules: "审计规则",
+    rules_hint: "通过、失败或无证据（无证据不算通过）。点击单元格查看原因和样本。",
+    outcomes: "犹豫样本结果（95% 区间）", strict: "严格口径：失败或缺失的样本计为不利",
+    latency: "延迟", heatmap: "全部犹豫样本，最差在前", click_hint: "点击单元格打开样本。",
+    scatter: "应答起点与提问结束", scatter_hint: "真实运行是分散的；固定延迟是一条直线。",
+    metrics: "指标与配对检验", samples: "样本", search: "搜索编号、任务、原因", clear: "清除",
+    keys: "按键：/ 搜索，j k 或 ↑ ↓ 移动，Enter 打开。地址栏保存筛选和排序。",
+    all: "全部样本", strip_hint: "拖动放大，双击还原，点击播放。按键：空格播放，← → 2 秒，1–9 选模型，p n 换样本，z 缩小，Esc 返回。",
+    staircase: "媒体时间与运行时钟", stair_hint: "每个输入单元在其发送时刻：永远不在对角线之上。输出位于其输入和时刻。",
+    expected: "应有", share: "未回答比例", theme_dark: "深色", theme_light: "浅色", other: "English",
+    any_model: "全部模型", any_outcome: "全部结果", any_rule: "全部规则", of: "/", wav: "wav", files: "结果",
+    seconds: "提问结束后的秒数", cumulative: "已回答的样本比例",
+    onset: "应答起点（秒）", q1: "提问结束（秒）", due: "已发送媒体（秒）", clock: "运行时钟（秒）",
+    no_media: "媒体", user: "用户", sent: "输入单元", text: "文字", audio: "音频包", no_answer: "未回答",
+  },
+};
+const OUTCOME_COLOURS = {
+  failed: "#7f1d1d", missing: "#9ca3af", ineligible: "#581c87", prefix_barge_in: "#dc2626",
+  gap_takeover: "#f97316", correction_barge_in: "#eab308", no_response: "#64748b", late: "#0ea5e9", ok: "#22a06b",
+};
+const MODEL_COLOURS = ["#2f7de1", "#e8590c", "#2b9348", "#9c36b5", "#d6336c", "#0c8599", "#a07800", "#5f3dc4"];
+
+const $ = (id) => document.getElementById(id);
+const t = (key) => TEXTS[document.documentElement.lang.slice(0, 2)]?.[key] ?? TEXTS.en[key] ?? key;
+const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const number = (value, digits = 2) => value === null || value === undefined ? "" :
+  typeof value === "number" ? value.toFixed(digits) : String(value);
+const fileUrl = (...parts) => parts.map((part) => part.split("/").map(encodeURIComponent).join("/")).join("/");
+
+function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
+    else if (value !== null && value !== undefined) made.setAttribute(key, value);
+  }
+  made.append(...children);
+  return made;
+}
+
+function stored(key, value) {
+  try {
+    if (value !== undefined) localStorage.setItem(key, value);
+    return localStorage.getItem(key);
+  } catch { return null; }  // file:// may forbid storage; the page works without
+}
+
+function translate() {
+  for (const node of document.querySelectorAll("[data-t]")) node.textContent = t(node.dataset.t);
+  for (const node of document.querySelectorAll("[data-tp]")) node.placeholder = t(node.dataset.tp);
+  $("language").textContent = t("other");
+  $("theme").textContent = t(document.documentElement.dataset.theme === "dark" ? "theme_light" : "theme_dark");
+}
+
+function plotLayout(more) {
+  const axis = { gridcolor: css("--line"), zerolinecolor: css("--soft"), automargin: true };
+  return {
+    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", margin: { l: 48, r: 12, t: 10, b: 44 },
+    font: { color: css("--ink"), family: getComputedStyle(document.body).fontFamily, size: 12 },
+    legend: { orientation: "h", y: 1.12 }, ...more,
+    xaxis: { ...axis, ...more.xaxis }, yaxis: { ...axis, ...more.yaxis },
+  };
+}
+const PLOT = { displaylogo: false, responsive: true, displayModeBar: false };
+
+function setUp(redraw) {
+  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+  document.documentElement.dataset.theme = stored("hfd-theme") ?? (dark ? "dark" : "light");
+  document.documentElement.lang = stored("hfd-lang") ?? (navigator.language.startsWith("zh") ? "zh-CN" : "en");
+  translate();
+  $("theme").addEventListener("click", () => {
+    const next = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+    document.documentElement.dataset.theme = next;
+    stored("hfd-theme", next);
+    translate();
+    redraw();
+  });
+  $("language").addEventListener("click", () => {
+    const next = document.documentElement.lang.startsWith("zh") ? "en" : "zh-CN";
+    document.documentElement.lang = next;
+    stored("hfd-lang", next);
+    translate();
+    redraw();
+  });
+}
