@@ -122,9 +122,9 @@ class Cascade(DuplexModel):
     def _reply_to(self, heard: Heard) -> list[str]:
         if heard.nothing:
             return []
+        interrupted, self._interrupted = self._interrupted, False
         if heard.unclear(self._settings.min_logprob):
             return self._dialogue.not_understood()
-        interrupted, self._interrupted = self._interrupted, False
         return self._dialogue.answer(heard.text, after_interruption=interrupted)
 
     def _say_next(self) -> None:

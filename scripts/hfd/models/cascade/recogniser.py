@@ -41,7 +41,7 @@ class Heard:
 
 
 class Recogniser:
-    """Full precision, greedy, one thread: the same samples always give the same text."""
+    """Full precision, no sampling, one thread: the same samples always give the same text."""
 
     def __init__(self) -> None:
         folder = _model_folder()
@@ -59,7 +59,7 @@ class Recogniser:
         segments, _ = self._model.transcribe(
             pcm,
             language="en",
-            beam_size=1,
+            beam_size=5,
             temperature=0.0,
             condition_on_previous_text=False,
             without_timestamps=True,

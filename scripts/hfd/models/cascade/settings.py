@@ -26,7 +26,7 @@ class Settings:
     endpoint_ms: float = 700
     onset_ms: float = 200
     vad_threshold: float = 0.5
-    min_logprob: float = -1.0
+    min_logprob: float = -0.8
 
 
 _LIMITS = {
