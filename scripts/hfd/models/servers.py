@@ -40,7 +40,7 @@ class ServerSpec:
             ``{port}`` is replaced.
         port: fixed port, or 0 for a free one, so that two shards may share a node.
         gpus: numbers into the list of GPUs the job was given, e.g. ``[1]`` for its second.
-        env: more environment variables.
+        env: more environment variables; ``{port}`` in a value is replaced.
         ready_timeout_s: how long the weights may take to load.
         stop_timeout_s: how long it may take to end before it is killed.
         max_restarts: how often one worker starts it again after a death.
@@ -160,7 +160,8 @@ class ChildServer:
                 remedy="Stop that program, name its URL instead of a command, or use port 0",
             )
         command = [self._filled(part) for part in self.spec.command]
-        environment = {**os.environ, **gpu_environment(self.spec.gpus), **self.spec.env}
+        filled = {key: self._filled(value) for key, value in self.spec.env.items()}
+        environment = {**os.environ, **gpu_environment(self.spec.gpus), **filled}
         guard = [sys.executable, "-I", str(GUARDIAN), str(self.spec.stop_timeout_s), *command]
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as output:

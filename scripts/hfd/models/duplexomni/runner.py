@@ -1,0 +1,118 @@
+"""DuplexOmni: native duplex, native talker, 480 ms slices, through the authors' own servers.
+
+The thinker and the talker are called directly, slice by slice; the authors' orchestrator and
+simulator are not used, because they lose which sound belongs to which slice (docs/duplexomni.md).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import PurePath
+from typing import Any
+
+from hfd.media_time import SAMPLE_RATE, samples_to_seconds, seconds_to_samples
+from hfd.models.base import Capabilities, DuplexModel, Emit, Identity, SampleInfo
+from hfd.models.duplexomni.context import SLICE_SAMPLES, Limits, refuse_unless_fits
+from hfd.models.duplexomni.settings import StackLaunch, read_settings
+from hfd.models.duplexomni.slices import SliceLoop
+from hfd.models.duplexomni.stack import Stack
+from hfd.models.duplexomni.wire import OUTPUT_RATE, SLICE_OUT_SAMPLES
+from hfd.stream.events import Metric
+from hfd.stream.units import Unit
+
+CODEC_FRAMES_PER_SLICE = 6
+
+
+class DuplexOmni(DuplexModel):
+    """One worker's client of one stack."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._settings = read_settings(settings)
+        self._stack = Stack(self._settings)
+        self._held = ExitStack()
+
+    @property
+    def capabilities(self) -> Capabilities:
+        settings = self._settings
+        stack = settings.stack
+        every_s = settings.picture_interval * SLICE_SAMPLES / SAMPLE_RATE
+        return Capabilities(
+            unit_samples=SLICE_SAMPLES,
+            output_rate=OUTPUT_RATE,
+            clock=settings.clock,
+            voice_origin="native_talker",
+            frame_rule=f"one in {settings.picture_interval} slices (every {every_s:g} s): the last "
+            f"picture with pts <= slice start; JPEG, short side {settings.picture_short_side} px",
+            max_media_s=samples_to_seconds(Limits(0).audios * SLICE_SAMPLES),
+            gpus=stack.thinker_tp + stack.talker_tp if isinstance(stack, StackLaunch) else 0,
+            codec_hop_samples=SLICE_OUT_SAMPLES // CODEC_FRAMES_PER_SLICE,
+        )
+
+    def load(self) -> Identity:
+        s2 = self._settings.s2
+        if s2 is not None:
+            s2.key()  # a missing key is told before minutes of loading
+        health = self._stack.start()
+        self._model = health["model"]
+        self._limits = Limits(health["max_model_len"])
+        return Identity(
+            "MuyeHuang/DuplexOmni",
+            self._settings.weights_revision,
+            {
+                "thinker": PurePath(self._model).name,
+                "max_model_len": self._limits.thinker_tokens,
+                "tensor_parallel_size": health.get("tensor_parallel_size"),
+                "servers": "started" if self._settings.stack_is_ours else "running",
+                "s2": "off" if s2 is None else s2.identity,
+            },
+        )
+
+    def open(self, sample: SampleInfo, emit: Emit) -> None:
+        self._stack.ensure()
+        need = refuse_unless_fits(
+            seconds_to_samples(sample.media_s),
+            sample.width,
+            sample.height,
+            self._limits,
+            picture_interval=self._settings.picture_interval,
+            short_side=self._settings.picture_short_side,
+        )
+        emit(
+            Metric(
+                "context",
+                {
+                    "slices": need.slices,
+                    "pictures": need.pictures,
+                    "picture_tokens": need.picture_tokens,
+                    "thinker_tokens": need.thinker_tokens,
+                    "thinker_limit_tokens": self._limits.thinker_tokens,
+                },
+            )
+        )
+        self._held.enter_context(self._stack.session())
+        self._loop = SliceLoop(
+            self._settings,
+            self._stack,
+            model=self._model,
+            session_id=f"hfd-{uuid.uuid4().hex}",
+            seed=sample.seed,
+            emit=emit,
+        )
+        self._held.callback(self._loop.close)
+
+    def push(self, unit: Unit) -> None:
+        self._loop.push(unit)
+
+    def finish(self) -> Mapping[str, Any]:
+        return self._loop.finish()
+
+    def close(self) -> None:
+        self._held.close()
+
+    def unload(self) -> None:
+        self._stack.stop()
+
+
+MODEL = DuplexOmni
