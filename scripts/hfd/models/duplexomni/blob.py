@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import re
+import struct
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,6 +20,18 @@ from hfd.models.duplexomni.plain_pickle import UnfitPickle, read_plain_pickle
 
 MAX_BLOB_BYTES = 256 * 2**20
 MAX_PICKLE_BYTES = 2**20
+
+_DAMAGE = (
+    zipfile.BadZipFile,
+    struct.error,
+    LookupError,
+    ValueError,
+    OSError,
+    EOFError,
+    OverflowError,
+    RuntimeError,
+)
+"""What reading a damaged archive may raise."""
 
 _MEMBER = re.compile(
     r"(data\.pkl|byteorder|version|\.format_version|\.storage_alignment"
@@ -83,6 +96,8 @@ def _pickle_of(data: bytes) -> bytes:
         raise _unfit("it is no torch.save archive")
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            if archive.start_dir != _directory_offset(data):
+                raise _unfit("its directory is not where it says")
             members = archive.infolist()
             folder = members[0].filename.split("/")[0] + "/"
             names = [member.filename for member in members]
@@ -98,8 +113,22 @@ def _pickle_of(data: bytes) -> bytes:
             if pickled.file_size > MAX_PICKLE_BYTES:
                 raise _unfit(f"its pickle has {pickled.file_size} bytes")
             return archive.read(pickled)
-    except (zipfile.BadZipFile, KeyError, IndexError, EOFError, NotImplementedError) as error:
+    except _DAMAGE as error:
         raise _unfit(f"its archive is damaged: {error}") from error
+
+
+def _directory_offset(data: bytes) -> int:
+    """Where the archive itself says its directory is.
+
+    Python looks for it at the end and would read another directory than torch does if the two
+    differed.
+    """
+    (offset,) = struct.unpack_from("<I", data, len(data) - 6)
+    locator = len(data) - 42
+    if data[locator : locator + 4] == b"PK\x06\x07":  # torch writes zip64 archives
+        (record,) = struct.unpack_from("<Q", data, locator + 8)
+        (offset,) = struct.unpack_from("<Q", data, record + 48)
+    return offset
 
 
 def _unfit(problem: str) -> HfdError:

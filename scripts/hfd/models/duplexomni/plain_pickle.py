@@ -76,11 +76,9 @@ def _run(data: bytes, names: Collection[str]) -> Any:
         elif name in ("SETITEM", "SETITEMS"):
             items = [stack.pop(-2), stack.pop()] if name == "SETITEM" else _since_mark(stack)
             stack[-1].update(zip(items[::2], items[1::2], strict=True))
-        elif name == "STOP":
-            return stack.pop()
-        elif name != "PROTO":
+        elif name not in ("PROTO", "STOP"):
             raise UnfitPickle(f"it uses the opcode {name}, which plain data does not need")
-    raise UnfitPickle("it is damaged: it does not end")
+    return stack.pop()
 
 
 def _named(name: str, names: Collection[str]) -> object:
