@@ -21,6 +21,12 @@ configfile: "config/models.yaml"
 include: "workflow/rules/common.smk"
 include: "workflow/rules/data.smk"
 include: "workflow/rules/inference.smk"
+include: "workflow/rules/audit.smk"
+
+
+if config["demo"]:  # config/demo.yaml
+
+    include: "workflow/rules/demo.smk"
 
 
 rule all:

@@ -11,13 +11,25 @@ rule demo_data:
     log:
         "logs/demo_data.log",
     localrule: True
-    message:
-        "make the demo's data from published packages"
     conda:
         "../../envs/workflow.yaml"
     threads: 1
     params:
         cache=config["demo"]["cache"],
+    message:
+        "make the demo's data from published packages"
     shell:
         '"$HFD_PYTHON" "$HFD_SCRIPTS"/make_demo_data.py --out=data --cache={params.cache:q}'
         " 2>&1 | tee {log:q}"
+
+
+rule demo:
+    input:
+        rules.audit_cascade.output,
+    log:
+        "logs/demo.log",
+    localrule: True
+    message:
+        "the demo is done"
+    shell:
+        'echo "Open $PWD/{input}/index.html" | tee {log:q}'
