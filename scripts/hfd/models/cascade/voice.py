@@ -7,6 +7,7 @@ from pathlib import Path
 
 import hibari
 import numpy as np
+import scipy.fft  # noqa: F401  hibari uses it where it is: required, so that samples are the same
 
 RATE = hibari.Hibari.sample_rate
 """Samples per second of the voice (24 000)."""
