@@ -1,13 +1,13 @@
-"""``scripts/run_roma.py`` on a compiled file: the command line the team knows, to the four files."""
+"""``scripts/run_roma.py`` on compiled files: the command line the team knows, four files each."""
 
 import json
 
 import av
 import numpy as np
 import pytest
-import run_roma
 import soundfile
 
+import run_roma
 from tests.models.roma.helpers import TINY, make_units
 
 pytestmark = pytest.mark.heavy

@@ -11,7 +11,7 @@ from hfd.models.roma.steps_eager import EagerSteps
 from hfd.models.roma.vocoder import Vocoder, block_noise
 from hfd.models.roma.voice import ALL, Markers, Voice
 from tests.models.roma.helpers import make_units
-from tests.models.roma.test_thinker import Stream
+from tests.models.roma.test_thinker import GRID, Stream
 
 pytestmark = pytest.mark.heavy
 CODES = 40
@@ -69,7 +69,7 @@ def own_codes(stream, text, settings, late=False):
     """Codes of the project's loop over the same context and text."""
     parts, config = stream.parts, stream.config
     steps = EagerSteps(parts, settings)
-    steps.begin(60.0)
+    steps.begin(GRID)
     voice, spoken = make_voice(steps, parts, settings)
     ids = torch.tensor(stream.ids)
     media = (ids == config.video_token_index) | (ids == config.audio_token_index)
@@ -138,7 +138,7 @@ def test_context_that_arrives_during_speech_is_read_after_it(parts, snapshot):
     for early in (True, False):
         stream = Stream(parts, snapshot)
         steps = EagerSteps(parts, settings)
-        steps.begin(60.0)
+        steps.begin(GRID)
         voice, codes = make_voice(steps, parts, settings)
         with torch.no_grad():
             for turn in range(2):

@@ -10,6 +10,7 @@ from hfd.models.roma.steps_eager import EagerSteps
 from tests.models.roma.helpers import make_units
 
 pytestmark = pytest.mark.heavy
+GRID = units.Grid(7, 12)
 SHAPES = [(320, 180), (180, 320), (300, 300)]
 
 
@@ -20,7 +21,7 @@ class Stream:
         self.parts = parts
         self.config = parts.model.config.thinker_config
         self.steps = EagerSteps(parts, parse_settings({"model_path": str(snapshot)}))
-        self.steps.begin(60.0)
+        self.steps.begin(GRID)
         self.ids, self.positions, self.hidden = [], [], []
         self.patches, self.mels, self.grid = [], [], None
 

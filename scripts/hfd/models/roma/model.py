@@ -19,11 +19,11 @@ import transformers
 from hfd.errors import HfdError
 from hfd.models.base import Capabilities, DuplexModel, Emit, Identity, SampleInfo
 from hfd.models.roma import unit as units
+from hfd.models.roma.acceleration import make_steps
 from hfd.models.roma.checkpoint import Parts, load_snapshot
 from hfd.models.roma.prompt import TextStream, make_turns
 from hfd.models.roma.settings import parse_settings
 from hfd.models.roma.steps import FRAMES_PER_CODE, HOP, Steps, Thought
-from hfd.models.roma.steps_eager import EagerSteps
 from hfd.models.roma.trigger import Trigger
 from hfd.models.roma.vocoder import Vocoder, block_noise
 from hfd.models.roma.voice import ALL, Markers, Piece, Voice
@@ -57,8 +57,6 @@ class Roma(DuplexModel):
         self._parts = self.load_parts()
         loaded = time.perf_counter()
         self._steps = self.make_steps(self._parts)
-        with torch.no_grad():
-            self._steps.warm_up()
         self._turns = make_turns(self._parts.tokenizer, self.settings.system_prompt)
         warm = time.perf_counter()
         return self._identity(load_s=loaded - began, warm_up_s=warm - loaded)
@@ -68,8 +66,9 @@ class Roma(DuplexModel):
         return load_snapshot(self.settings)
 
     def make_steps(self, parts: Parts) -> Steps:
-        """The step implementation that the settings and the device ask for."""
-        return EagerSteps(parts, self.settings)
+        """The step implementation that the settings and the device ask for, warmed up."""
+        with torch.no_grad():
+            return make_steps(parts, self.settings)
 
     def _identity(self, load_s: float, warm_up_s: float) -> Identity:
         device = self._parts.device
@@ -99,7 +98,7 @@ class Roma(DuplexModel):
                 file=sample.sample_id,
                 remedy="Raise settings.max_media_s (at most 1200 s, the model's position range)",
             )
-        units.target_sizes(sample.width, sample.height)
+        grid = units.picture_grid(sample.width, sample.height)
         self._sample = sample
         self._emit = emit
         self._position = 0
@@ -109,7 +108,7 @@ class Roma(DuplexModel):
         self._picture: Frame | None = None
         self._open_piece: Piece | None = None
         self._trigger = Trigger(self.settings)
-        self._steps.begin(sample.media_s)
+        self._steps.begin(grid)
         self._voice = self._make_voice(emit)
         self._read_text(self._turns.opening)
 

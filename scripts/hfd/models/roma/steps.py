@@ -46,8 +46,8 @@ class Steps(Protocol):
     def warm_up(self) -> None:
         """Do everything that is slow once (capture, compile, first calls)."""
 
-    def begin(self, media_s: float) -> None:
-        """Forget the last file; make room for one of `media_s` seconds."""
+    def begin(self, grid: Grid) -> None:
+        """Forget the last file; get ready for one whose pictures become `grid`."""
 
     def embed(self, ids: list[int]) -> torch.Tensor:
         """Text embeddings [len(ids), hidden]."""

@@ -30,7 +30,7 @@ class EagerSteps:
     def warm_up(self) -> None:
         """Nothing to prepare."""
 
-    def begin(self, media_s: float) -> None:
+    def begin(self, grid: Grid) -> None:
         self._thinker_cache = DynamicCache()
         self._talker_cache = DynamicCache()
         self._codes: deque[torch.Tensor] = deque()

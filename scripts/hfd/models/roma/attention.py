@@ -1,0 +1,112 @@
+"""Attention of the language models over a static cache, for shapes that never change.
+
+Key and value heads are shared by groups of query heads. Upstream's path copies them once per query
+head where there is a mask; here the group's queries become rows of one head instead, so the cache
+is read once. A single token's few rows cannot fill a GPU, so its cache is split into parts that are
+attended in parallel and joined by their log-sum-exp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.nn import functional as F
+from transformers import AttentionInterface
+
+NAME = "hfd_static_cache"
+MASKED = -30_000.0
+"""Added to the score of a masked slot: finite, so that a part without a single slot gives a number,
+and far enough below every score that its weight is exactly 0."""
+PART_SLOTS = 256
+MAX_PARTS = 32
+
+
+def static_attention(
+    module: torch.nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor,
+    scaling: float,
+    **_: Any,
+) -> tuple[torch.Tensor, None]:
+    """Upstream's attention interface.
+
+    Args:
+        query: [1, heads, tokens, width].
+        key, value: [1, shared heads, slots, width].
+        attention_mask: additive, [1, 1, group * tokens, slots], from `causal_bias`.
+
+    Returns:
+        [1, tokens, heads, width].
+    """
+    _, heads, tokens, width = query.shape
+    shared = key.shape[1]
+    rows = query.reshape(1, shared, heads // shared * tokens, width)
+    if tokens == 1 and query.is_cuda:
+        out = _in_parts(rows, key, value, attention_mask, scaling)
+    else:
+        out = F.scaled_dot_product_attention(rows, key, value, attention_mask, scale=scaling)
+    return out.reshape(1, heads, tokens, width).transpose(1, 2), None
+
+
+def _in_parts(rows, key, value, bias, scaling):
+    """Attention of a few rows, with the slots split into parts."""
+    slots = key.shape[2]
+    parts = max(1, min(MAX_PARTS, slots // PART_SLOTS))
+    keys, values = (part[0].unflatten(1, (parts, -1)).transpose(0, 1) for part in (key, value))
+    queries = rows.expand(parts, -1, -1, -1)
+    biases = bias[0, 0, 0].view(parts, 1, 1, -1).expand(-1, *rows.shape[1:3], -1)
+    out, log_sum, *_ = torch.ops.aten._scaled_dot_product_efficient_attention(
+        queries, keys, values, biases, True, scale=scaling
+    )
+    share = torch.softmax(log_sum[..., : rows.shape[2]], dim=0)
+    return (out.float() * share[..., None]).sum(0, keepdim=True).to(rows.dtype)
+
+
+def causal_bias(start: torch.Tensor, tokens: int, slots: int, group: int, dtype) -> torch.Tensor:
+    """Mask of `tokens` tokens at slots [start, start + tokens): each sees itself and all before."""
+    last = start + torch.arange(tokens, device=start.device)
+    beyond = torch.arange(slots, device=start.device) > last[:, None]
+    bias = torch.zeros(tokens, slots, dtype=dtype, device=start.device).masked_fill(beyond, MASKED)
+    return bias.repeat(group, 1)[None, None]
+
+
+AttentionInterface.register(NAME, static_attention)
+
+
+@contextmanager
+def attending(config: Any) -> Iterator[None]:
+    """Let upstream's modules of this config use `static_attention` inside the block."""
+    before, config._attn_implementation = config._attn_implementation, NAME
+    try:
+        yield
+    finally:
+        config._attn_implementation = before
+
+
+class StaticCache:
+    """Keys and values of one file in one block of memory per layer.
+
+    Passed to upstream as ``past_key_values``: it calls `update` in every layer. Slots that hold
+    another file's values, or padding's, are masked and never read with weight.
+    """
+
+    def __init__(self, config: Any, width: int, capacity: int, like: torch.Tensor) -> None:
+        shape = (1, config.num_key_value_heads, capacity, width)
+        self._keys = [like.new_zeros(shape) for _ in range(config.num_hidden_layers)]
+        self._values = [like.new_zeros(shape) for _ in range(config.num_hidden_layers)]
+        self.slots: torch.Tensor
+        self.bucket = capacity
+
+    def update(
+        self, key: torch.Tensor, value: torch.Tensor, layer: int, *_: Any, **__: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Write the new tokens at `slots`; give the first `bucket` slots."""
+        keys, values = self._keys[layer], self._values[layer]
+        keys.index_copy_(2, self.slots, key)
+        values.index_copy_(2, self.slots, value)
+        return keys[:, :, : self.bucket], values[:, :, : self.bucket]

@@ -1,0 +1,385 @@
+"""The accelerated path: upstream's modules on static shapes, captured once in CUDA graphs.
+
+Text, units and context go through blocks of `BLOCK` tokens: what does not fill a block is padded at
+its end, where causality hides it, and overwritten by the next block. The caches have room for the
+longest file; attention runs over the smallest of `BUCKETS` that holds what is filled. Without
+capture the same code runs step by step, which is how the tests compare it with the plain path.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from hfd.models.roma import encoders, flow
+from hfd.models.roma.attention import StaticCache, attending, causal_bias
+from hfd.models.roma.checkpoint import Parts
+from hfd.models.roma.settings import Settings
+from hfd.models.roma.steps import FRAMES_PER_CODE, Sampling, Thought, code_masks, solver_times
+from hfd.models.roma.unit import AUDIO_TOKENS, Grid
+from hfd.models.roma.vocoder import CHUNK_BLOCKS, LOOK_AHEAD, LOOK_BACK
+
+BLOCK = 128
+"""Tokens per block; a 16:9 unit has 113."""
+BUCKETS = (2048, 4096, 8192, 16_384, 32_768, 49_152, 65_536, 98_304, 131_072, 196_608)
+TOKENS_PER_SECOND = 156
+"""Most slots one second can need: a unit of up to 117 tokens and a reply with its turns."""
+OPENING_TOKENS = 1536
+FIRST_GRID = Grid(7, 12)
+"""Grid of 16:9 pictures, captured while loading; others when a file with them is opened."""
+HOST_CODES = 8
+WINDOW_BLOCKS = LOOK_BACK + max(CHUNK_BLOCKS) + LOOK_AHEAD
+"""Longest window of the chunked vocoder, in blocks of the flow model."""
+
+
+class Step:
+    """A function on static tensors; on a GPU it is captured once and replayed at every call."""
+
+    def __init__(self, function: Callable[[], Any], pool: Any) -> None:
+        self._function = function
+        self._graph = None
+        if pool is None:
+            return
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            function()
+        torch.cuda.current_stream().wait_stream(side)
+        self._graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self._graph, pool=pool):
+            self._out = function()
+
+    def __call__(self) -> Any:
+        """Run; tensors that come back are overwritten by the next call."""
+        if self._graph is None:
+            return self._function()
+        self._graph.replay()
+        return self._out
+
+
+class Reader:
+    """A causal language model that is fed blocks (or single tokens) over a `StaticCache`.
+
+    Args:
+        model: upstream's text model.
+        finish: makes the step's result from the model's output and the index of the last token.
+        width: width of one head.
+        capacity: slots of the cache.
+    """
+
+    def __init__(
+        self, model: Any, finish: Callable[[Any, torch.Tensor], Any], width: int, capacity: int
+    ) -> None:
+        config, weight = model.config, model.norm.weight
+        self._model = model
+        self._finish = finish
+        self._group = config.num_attention_heads // config.num_key_value_heads
+        self.cache = StaticCache(config, width, capacity, weight)
+        self.buckets = [*(b for b in BUCKETS if b < capacity), capacity]
+        self.embeds = weight.new_zeros(BLOCK, weight.shape[0])
+        self.positions = torch.zeros(3, BLOCK, dtype=torch.long, device=weight.device)
+        self.start = torch.zeros((), dtype=torch.long, device=weight.device)
+        self.last = torch.zeros(1, dtype=torch.long, device=weight.device)
+
+    def bucket(self, slots: int) -> int:
+        """The smallest bucket with room for `slots`."""
+        return next(bucket for bucket in self.buckets if bucket >= slots)
+
+    def step(self, tokens: int, bucket: int) -> Any:
+        """Run the static inputs' first `tokens` rows through the model, as it is captured."""
+        dtype = self.embeds.dtype
+        self.cache.slots = self.start + torch.arange(tokens, device=self.start.device)
+        self.cache.bucket = bucket
+        bias = causal_bias(self.start, tokens, bucket, self._group, dtype)
+        with attending(self._model.config):
+            out = self._model(
+                inputs_embeds=self.embeds[None, :tokens],
+                position_ids=self.positions[:, None, :tokens],
+                attention_mask={"full_attention": bias},
+                past_key_values=self.cache,
+                use_cache=True,
+                output_hidden_states=True,
+            )
+        return self._finish(out, self.last)
+
+    def fill(self, embeds: torch.Tensor, positions: torch.Tensor, start: int) -> None:
+        """Set the static inputs to at most `BLOCK` tokens at slot `start`."""
+        count = embeds.shape[0]
+        self.embeds[:count] = embeds
+        self.positions[:, :count] = positions.to(self.positions.device, non_blocking=True)
+        self.start.fill_(start)
+        self.last.fill_(count - 1)
+
+
+class GraphSteps:
+    """`hfd.models.roma.steps.Steps` on static shapes.
+
+    Args:
+        parts: the loaded snapshot.
+        settings: the runner's settings.
+        capture: whether to use CUDA graphs; without, every step runs as it is.
+    """
+
+    def __init__(self, parts: Parts, settings: Settings, capture: bool = True) -> None:
+        self.acceleration = "graphs" if capture else "eager"
+        self._parts = parts
+        self._settings = settings
+        self._thinker, self._talker = parts.model.thinker, parts.model.talker
+        self._sampling = Sampling.from_settings(settings)
+        self._pool = torch.cuda.graph_pool_handle() if capture else None
+        self._steps: dict[tuple, Step] = {}
+        slots = OPENING_TOKENS + BLOCK + int(settings.max_media_s * TOKENS_PER_SECOND)
+        self._capacity = -(-slots // BUCKETS[2]) * BUCKETS[2]
+        self._make_readers()
+        self._make_speech()
+        self._make_vocoder()
+
+    def _make_readers(self) -> None:
+        text, talker = self._thinker.model, self._talker.model
+        head_width = text.config.hidden_size // text.config.num_attention_heads
+
+        def thought(out: Any, last: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            layers = [out.hidden_states[n][0, last] for n in self._parts.head.layers]
+            hidden = out.last_hidden_state[0]
+            token = self._thinker.lm_head(hidden[last])[0].argmax()
+            return hidden, torch.cat(layers), token
+
+        self._think = Reader(text, thought, head_width, self._capacity)
+        self._talk = Reader(
+            talker,
+            lambda out, last: out.last_hidden_state[0, last],
+            talker.config.head_dim,
+            self._capacity,
+        )
+
+    def _make_speech(self) -> None:
+        device = self._parts.device
+        self._first_seen, self._banned = code_masks(self._parts)
+        self._seen = self._first_seen.clone()
+        self._draws = torch.zeros(self._settings.max_codes + 8, device=device)
+        self._number = torch.zeros(1, dtype=torch.long, device=device)
+        self._code = torch.zeros((), dtype=torch.long, device=device)
+        self._state = self._thinker.model.norm.weight.new_zeros(self._talker.config.embedding_size)
+        pinned = device.type == "cuda"
+        self._host = torch.zeros(HOST_CODES, dtype=torch.long, pin_memory=pinned)
+        self._unread: deque[tuple[int, Any]] = deque()
+        self._launched = 0
+
+    def _make_vocoder(self) -> None:
+        wave = self._parts.model.token2wav
+        self._dit, self._vocoder = wave.code2wav_dit_model, wave.code2wav_bigvgan_model
+        self._block_codes = self._dit.block_size // FRAMES_PER_CODE
+        times = solver_times(self._settings.num_steps).to(self._parts.device)
+        with torch.no_grad():
+            self._conditions = flow.Conditions(self._dit, self._parts.speaker, times)
+
+    def warm_up(self) -> None:
+        """Capture everything that a file with 16:9 pictures needs."""
+        if self._pool is None:
+            return
+        for reader, kind in ((self._think, "think"), (self._talk, "talk")):
+            for bucket in reader.buckets:
+                self._block_step(kind, reader, BLOCK, bucket)
+        for bucket in self._think.buckets:
+            self._block_step("think", self._think, 1, bucket)
+        for bucket in self._talk.buckets:
+            self._code_step(bucket)
+        self._see_step(FIRST_GRID)
+        self._hear_step()
+        for blocks in range(1, WINDOW_BLOCKS + 1):
+            self._flow_step(blocks)
+            self._wave_step(blocks)
+        torch.cuda.synchronize()
+
+    def begin(self, grid: Grid) -> None:
+        self._see_step(grid)
+        self._thought_slots = self._context_slots = self._talk_slots = 0
+        self._unread.clear()
+
+    def embed(self, ids: list[int]) -> torch.Tensor:
+        return self._thinker.get_input_embeddings()(torch.tensor(ids, device=self._parts.device))
+
+    # Encoders
+
+    def _see_step(self, grid: Grid) -> tuple[torch.Tensor, Step]:
+        def make() -> tuple[torch.Tensor, Step]:
+            vision = encoders.Vision(self._thinker.visual, grid)
+            weight = self._thinker.visual.patch_embed.proj.weight
+            patches = weight.new_zeros(4 * grid.tokens, weight[0].numel())
+            return patches, self._step(lambda: vision(patches))
+
+        return self._once(("see", grid), make)
+
+    def _hear_step(self) -> tuple[torch.Tensor, Step]:
+        def make() -> tuple[torch.Tensor, Step]:
+            tower = self._thinker.audio_tower
+            mel = tower.conv1.weight.new_zeros(tower.num_mel_bins, 4 * AUDIO_TOKENS)
+            return mel, self._step(lambda: encoders.hear(tower, mel))
+
+        return self._once(("hear",), make)
+
+    def see(self, patches: torch.Tensor, grid: Grid) -> torch.Tensor:
+        place, step = self._see_step(grid)
+        place.copy_(patches)
+        return step()
+
+    def hear(self, mel: torch.Tensor) -> torch.Tensor:
+        place, step = self._hear_step()
+        place.copy_(mel)
+        return step()
+
+    # Language models
+
+    def _block_step(self, kind: str, reader: Reader, tokens: int, bucket: int) -> Step:
+        return self._once(
+            (kind, tokens, bucket), lambda: self._step(lambda: reader.step(tokens, bucket))
+        )
+
+    def _read(self, kind: str, reader: Reader, embeds, positions, start: int) -> list[Any]:
+        """Feed any number of tokens; a copy of the result of every block."""
+        results = []
+        for begin in range(0, embeds.shape[0], BLOCK):
+            part = embeds[begin : begin + BLOCK]
+            tokens = 1 if part.shape[0] == 1 and kind == "think" else BLOCK
+            reader.fill(part, positions[:, begin : begin + BLOCK], start + begin)
+            step = self._block_step(kind, reader, tokens, reader.bucket(start + begin + tokens))
+            out = step()
+            results.append(tuple(t.clone() for t in out) if isinstance(out, tuple) else out.clone())
+        return results
+
+    def think(self, embeds: torch.Tensor, positions: torch.Tensor) -> Thought:
+        results = self._read("think", self._think, embeds, positions, self._thought_slots)
+        self._thought_slots += embeds.shape[0]
+        hidden = torch.cat([result[0] for result in results[:-1]] + [results[-1][0]])
+        _, layers, token = results[-1]
+        return Thought(hidden[: embeds.shape[0]], layers, token)
+
+    def read_context(self, states: torch.Tensor, positions: torch.Tensor) -> None:
+        inputs = self._talker.thinker_to_talker_proj(states)
+        self._read("talk", self._talk, inputs, positions, self._context_slots)
+        self._context_slots += states.shape[0]
+
+    # Speech
+
+    def start_speech(self, states: torch.Tensor, position: int, draws: torch.Tensor) -> None:
+        talker = self._talker
+        ids = torch.tensor([talker.codec_pad_token, talker.codec_bos_token])
+        opening = states + talker.get_input_embeddings()(ids.to(states.device))
+        inputs = talker.thinker_to_talker_proj(opening)
+        positions = torch.tensor([position, position + 1]).expand(3, -1)
+        hidden = self._read("talk", self._talk, inputs, positions, self._context_slots)[-1]
+        self._seen.copy_(self._first_seen)
+        self._draws[: draws.shape[0]] = draws.to(self._draws.device)
+        self._number.zero_()
+        self._pick(hidden)
+        self._talk_slots = self._context_slots + 2
+        self._talk.start.fill_(self._talk_slots)
+        self._talk.positions.fill_(position + 2)
+        self._launch()
+
+    def _pick(self, hidden: torch.Tensor) -> None:
+        """Draw the next code from a state [1, hidden], on the device."""
+        logits = self._talker.codec_head(hidden)[0].float()
+        draw = self._draws[self._number][0]
+        self._code.copy_(self._sampling.pick(logits, self._seen, self._banned, draw))
+        self._seen.index_fill_(0, self._code.view(1), True)
+        self._number += 1
+
+    def _code_step(self, bucket: int) -> Step:
+        def run() -> None:
+            reader, talker = self._talk, self._talker
+            inputs = talker.get_input_embeddings()(self._code) + self._state
+            reader.embeds[:1] = talker.thinker_to_talker_proj(inputs)[None]
+            reader.last.zero_()
+            self._pick(reader.step(1, bucket))
+            reader.start += 1
+            reader.positions += 1
+
+        return self._once(("code", bucket), lambda: self._step(run))
+
+    def next_code(self, state: torch.Tensor) -> None:
+        self._state.copy_(state)
+        self._code_step(self._talk.bucket(self._talk_slots + 1))()
+        self._talk_slots += 1
+        self._launch()
+
+    def _launch(self) -> None:
+        """Send the code just drawn to the host, without waiting for it."""
+        place = self._launched % HOST_CODES
+        self._launched += 1
+        self._host[place].copy_(self._code, non_blocking=True)
+        event = None
+        if self._parts.device.type == "cuda":
+            event = torch.cuda.Event()
+            event.record()
+        self._unread.append((place, event))
+
+    def read_code(self) -> int:
+        place, event = self._unread.popleft()
+        if event is not None:
+            event.synchronize()
+        return int(self._host[place])
+
+    def end_speech(self) -> None:
+        self._unread.clear()
+
+    # Sound
+
+    def _flow_step(self, blocks: int) -> tuple[flow.FlowStep, Step]:
+        def make() -> tuple[flow.FlowStep, Step]:
+            codes = blocks * self._block_codes
+            made = flow.FlowStep(self._dit, self._parts.speaker, codes, self._settings.guidance)
+            return made, self._step(made)
+
+        return self._once(("flow", blocks), make)
+
+    def make_mel(self, codes: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
+        count, frames = codes.shape[0], noise.shape[0]
+        blocks = -(-count // self._block_codes)
+        room = blocks * self._block_codes
+        if blocks <= WINDOW_BLOCKS:
+            solver, step = self._flow_step(blocks)
+        else:
+            guidance = self._settings.guidance
+            solver = step = flow.FlowStep(self._dit, self._parts.speaker, room, guidance)
+        solver.set_valid(frames)
+        solver.state.zero_()
+        solver.state[0, :frames] = noise.to(self._parts.device)
+        padded = torch.zeros(room, dtype=torch.long)
+        padded[:count] = codes
+        solver.inputs.copy_(self._conditions.of(padded.to(self._parts.device)))
+        for times, length in zip(self._conditions.times, self._conditions.steps, strict=True):
+            solver.times.copy_(times)
+            solver.step.copy_(length)
+            step()
+        return solver.state[0, :frames].clone()
+
+    def _wave_step(self, blocks: int) -> tuple[torch.Tensor, Step]:
+        def make() -> tuple[torch.Tensor, Step]:
+            frames = blocks * self._dit.block_size
+            mel = torch.zeros(frames, self._dit.mel_dim, device=self._parts.device)
+            return mel, self._step(lambda: flow.make_wave(self._vocoder, mel))
+
+        return self._once(("wave", blocks), make)
+
+    def make_wave(self, mel: torch.Tensor) -> torch.Tensor:
+        blocks, rest = divmod(mel.shape[0], self._dit.block_size)
+        if rest or blocks > WINDOW_BLOCKS:
+            return flow.make_wave(self._vocoder, mel).cpu()
+        place, step = self._wave_step(blocks)
+        place.copy_(mel)
+        return step().cpu()
+
+    # Capture
+
+    def _step(self, function: Callable[[], Any]) -> Step:
+        return Step(function, self._pool)
+
+    def _once(self, key: tuple, make: Callable[[], Any]) -> Any:
+        if key not in self._steps:
+            with torch.no_grad():
+                self._steps[key] = make()
+        return self._steps[key]
