@@ -126,7 +126,8 @@ class Sampling:
         share = torch.softmax(top, dim=0)
         before = share.cumsum(0) - share
         kept = torch.where(before < self.top_p, share, 0).cumsum(0)
-        return codes[(kept <= draw * kept[-1]).sum().clamp(max=codes.numel() - 1)]
+        place = (kept <= draw * kept[-1]).sum().clamp(max=codes.numel() - 1)
+        return codes.index_select(0, place.view(1))[0]  # codes[place] would ask the CPU
 
 
 def code_masks(parts: Parts) -> tuple[torch.Tensor, torch.Tensor]:
