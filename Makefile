@@ -1,0 +1,49 @@
+# make demo   the main job end to end on real recordings, CPU only
+# make test   everything that works with pip alone
+# The rest: make help
+PYTHON ?= python3
+CORES ?= 2
+BIN := .venv/bin
+
+.PHONY: help demo demo-roma test test-light test-heavy test-system lint bench bench-roma clean
+
+help:
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
+
+# One environment for the workflow, the embedded model and the tests; pip alone, no root.
+.venv/workflow.done: requirements/workflow.txt requirements/cascade.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --requirement requirements/workflow.txt --requirement requirements/cascade.txt
+	touch $@
+
+.venv/dev.done: .venv/workflow.done requirements/dev.txt
+	$(BIN)/pip install --quiet --requirement requirements/dev.txt
+	touch $@
+
+# The manifest names the samples, so each step that makes or changes it is a run of its own.
+DEMO := $(BIN)/snakemake --directory .demo --cores $(CORES) \
+	--configfile config/config.yaml config/models.yaml config/demo.yaml --
+
+demo: .venv/workflow.done ## raw sources -> videos -> checks -> embedded model -> audit page (.demo/)
+	$(DEMO) demo_data
+	$(DEMO) regenerate_hesitation
+	$(DEMO) check_data
+	$(DEMO) demo
+
+test: lint test-light ## lint and the tests that need pip alone
+
+lint: .venv/dev.done
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/snakefmt --check Snakefile workflow
+	$(BIN)/snakemake --lint
+
+test-light: .venv/dev.done
+	$(BIN)/python -m pytest -m "not heavy and not system and not gpu"
+
+bench: .venv/dev.done ## what the workflow itself costs
+	$(BIN)/python scripts/bench/reader.py
+	$(BIN)/python scripts/bench/compile.py
+
+clean: ## remove environments and the demo's folder
+	rm -rf .venv .venv-* .demo
