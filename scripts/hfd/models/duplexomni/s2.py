@@ -188,12 +188,15 @@ class _Thought(threading.Thread):
             "seed": seed,
         }
         self._connection = _connect(settings)
+        self._socket: socket.socket | None = None
+        self._cancelled = False
 
     def cancel(self) -> None:
         """Break the connection; the thread ends by itself."""
-        if self._connection.sock is not None:
+        self._cancelled = True
+        if self._socket is not None:
             with contextlib.suppress(OSError):
-                self._connection.sock.shutdown(socket.SHUT_RDWR)
+                self._socket.shutdown(socket.SHUT_RDWR)
 
     def run(self) -> None:
         given = 0
@@ -216,6 +219,10 @@ class _Thought(threading.Thread):
             headers["Authorization"] = f"Bearer {key}"
         path = urlsplit(self._settings.url).path.rstrip("/") + "/chat/completions"
         body = json.dumps(self._payload).encode()
+        self._connection.connect()
+        self._socket = self._connection.sock
+        if self._cancelled:
+            return
         self._connection.request("POST", path, body, headers)
         answer = self._connection.getresponse()
         if answer.status != 200:

@@ -61,7 +61,7 @@ class Endpoint:
         self.name = name
         self.host, self.port = _loopback(name, url)
         self._timeout_s = timeout_s
-        self._connection: http.client.HTTPConnection | None = None
+        self._socket: socket.socket | None = None
 
     def request(self, method: str, path: str, *parts: bytes, kind: str | None = None) -> Answer:
         """Send `parts` one after the other as one body and return the answer.
@@ -70,8 +70,9 @@ class Endpoint:
             ServerFailed: no connection, a broken one, or none of the answer within the time.
         """
         connection = http.client.HTTPConnection(self.host, self.port, timeout=self._timeout_s)
-        self._connection = connection
         try:
+            connection.connect()
+            self._socket = connection.sock
             connection.putrequest(method, path)
             connection.putheader("Content-Length", str(sum(map(len, parts))))
             if kind:
@@ -93,15 +94,14 @@ class Endpoint:
                 remedy="Read the server's log, start it again and run again",
             ) from error
         finally:
-            self._connection = None
+            self._socket = None
             connection.close()
 
     def abort(self) -> None:
         """End the request in flight, if there is one; it raises in its own thread."""
-        connection = self._connection
-        if connection is not None and connection.sock is not None:
+        if (busy := self._socket) is not None:
             with contextlib.suppress(OSError):
-                connection.sock.shutdown(socket.SHUT_RDWR)
+                busy.shutdown(socket.SHUT_RDWR)
 
     def health(self) -> dict[str, Any]:
         """The server's own description of itself.
