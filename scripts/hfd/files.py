@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +68,8 @@ def atomic_path(target: str | Path) -> Iterator[Path]:
             remedy="Check free space and write permission, then run again; nothing was replaced",
         ) from error
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
 
 
 def atomic_write(target: str | Path, data: bytes | str) -> None:

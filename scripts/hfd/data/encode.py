@@ -100,19 +100,19 @@ def encode_command(source: SourceVideo, track: Path, timeline: Timeline, out: Pa
     return command.compile(cmd=ffmpeg_exe(), overwrite_output=True)
 
 
-def encode(
-    source: SourceVideo, track: Path, timeline: Timeline, out: Path, timeout: float | None = None
-) -> None:
-    """Run `encode_command`.
+def time_limit(source: SourceVideo, timeline: Timeline) -> float:
+    """Seconds after which compiling is given up: far beyond what the slowest machine needs."""
+    return 60 + 20 * (float(source.end) + timeline.seconds)
 
-    Args:
-        timeout: seconds after which it is given up; by default 60 and 20 for each second of media.
+
+def encode(source: SourceVideo, track: Path, timeline: Timeline, out: Path) -> None:
+    """Run `encode_command`.
 
     Raises:
         HfdError: ffmpeg failed, found the source damaged, or took too long.
     """
     command = encode_command(source, track, timeline, out)
-    limit = timeout or 60 + 20 * (float(source.end) + timeline.seconds)
+    limit = time_limit(source, timeline)
     try:
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, timeout=limit, check=False
