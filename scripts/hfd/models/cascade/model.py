@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import asdict
 from importlib.metadata import version
 from typing import Any
 
@@ -15,7 +16,7 @@ from hfd.models.base import Capabilities, DuplexModel, Emit, Identity, SampleInf
 from hfd.models.cascade.dialogue import Dialogue
 from hfd.models.cascade.recogniser import Heard, Recogniser
 from hfd.models.cascade.settings import read_settings
-from hfd.models.cascade.turns import Onset, Turn, TurnDetector
+from hfd.models.cascade.turns import Onset, Pause, TurnDetector, TurnEnd
 from hfd.models.cascade.voice import HOP, RATE, Voice
 from hfd.stream.events import Audio, Control, ControlKind, Metric, Text
 from hfd.stream.units import Unit
@@ -97,20 +98,29 @@ class Cascade(DuplexModel):
     def push(self, unit: Unit) -> None:
         self._now = unit.t1
         for event in self._turns.hear(unit.pcm[: unit.valid_samples]):
-            match event:
-                case Onset():
-                    self._yield_turn()
-                case Turn():
-                    self._answer(event)
+            self._react(event)
         while self._unsaid and self._audible_until - self._now < _AHEAD_S:
             self._say_next()
 
     def finish(self) -> Mapping[str, Any]:
-        if (turn := self._turns.end()) is not None:
-            self._answer(turn)
+        for event in self._turns.end():
+            self._react(event)
         while self._unsaid:
             self._say_next()
         return {"end_reason": "answered" if self._said else "silent", "truncated": False}
+
+    def _react(self, event: Onset | Pause | TurnEnd) -> None:
+        match event:
+            case Onset():
+                self._yield_turn()
+            case Pause(pcm):
+                # Ahead of the endpoint: if the user goes on, this is thrown away.
+                self._heard = self._recogniser.transcribe(pcm)
+                self._emit(Metric("asr", asdict(self._heard) | {"turn_s": len(pcm) / SAMPLE_RATE}))
+            case TurnEnd():
+                sentences = self._reply_to(self._heard)
+                self._emit(Control(ControlKind.SPEAK if sentences else ControlKind.WAIT))
+                self._unsaid.extend(sentences)
 
     def _yield_turn(self) -> None:
         """The user speaks: fall silent if there is, or may still be, something to hear."""
@@ -119,14 +129,6 @@ class Cascade(DuplexModel):
             self._interrupted = True
             self._unsaid.clear()
             self._audible_until = 0.0
-
-    def _answer(self, turn: Turn) -> None:
-        self._emit(Control(ControlKind.THINK, {"turn_s": len(turn.pcm) / SAMPLE_RATE}))
-        heard = self._recogniser.transcribe(turn.pcm)
-        self._emit(Metric("asr", {"text": heard.text, "logprob": heard.logprob}))
-        sentences = self._reply_to(heard)
-        self._emit(Control(ControlKind.SPEAK if sentences else ControlKind.WAIT))
-        self._unsaid.extend(sentences)
 
     def _reply_to(self, heard: Heard) -> list[str]:
         if heard.nothing:

