@@ -66,6 +66,7 @@ def _models(args: argparse.Namespace) -> tuple[ModelSource, ...]:
             results=args.results / name,
             errors=args.work / name / "errors" if args.work else None,
             policy=Policy(known[name].get("voice_origin"), deny),
+            store=args.work / name / "store" if args.work else None,
         )
         for name in names
     )

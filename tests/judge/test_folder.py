@@ -1,5 +1,6 @@
 """One result folder: honest runs are clean, and every damage is named by file and line."""
 
+import gzip
 import json
 import shutil
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 from hfd.judge.folder import read_folder
+from tests.judge.forge import write_rows
 from tests.judge.world import Mute, Talker, run_model
 
 
@@ -57,12 +59,10 @@ def test_every_flipped_byte_is_found_and_named(folder, name):
 
 
 def test_the_first_wrong_line_of_a_changed_trace_is_named(folder):
-    import gzip
-
     path = folder / "trace.jsonl.gz"
     lines = gzip.decompress(path.read_bytes()).split(b"\n")
     lines[11] = lines[11].replace(b'"t":', b'"t":1', 1)
-    path.write_bytes(gzip.compress(b"\n".join(lines), 1, mtime=0))
+    write_rows(folder, b"\n".join(lines).decode().splitlines())
     finding = next(f for f in read_folder(folder).findings if "chain" in f.message)
     assert (finding.file, finding.line) == ("trace.jsonl.gz", 12)
 

@@ -17,6 +17,7 @@ from hfd.data.manifest import Sample, read_manifest
 from hfd.models.base import Capabilities, DuplexModel, Identity
 from hfd.stream.events import Audio, Control, ControlKind, Metric, Text
 from hfd.stream.session import Run, run_sample
+from tests.judge.heard import note
 from tests.judge.speech_clips import TEXT, part
 
 HOP = 1920
@@ -168,6 +169,7 @@ class Talker(DuplexModel):
             self.emit(Text(word))
             time.sleep(float(self.random.uniform(0.001, 0.01)))
             self.emit(Audio(sound))
+            self.wait_units = self.settings.get("word_units", 4) - 1
             if not self.left:
                 self.emit(Control(ControlKind.TURN_END))
 
@@ -184,8 +186,8 @@ class Talker(DuplexModel):
         ]
 
     def finish(self):
-        self.wait_units = 0
         while self.left:
+            self.wait_units = 0
             self._speak()
         return {"end_reason": "media_end", "truncated": False}
 
@@ -195,11 +197,6 @@ class Mute(Talker):
 
     def _answer(self):
         return []
-
-
-MODELS_YAML = """models:
-  {name}: {{module: x, voice_origin: {voice_origin}}}
-"""
 
 
 def run_model(world: World, name: str, model_class=Talker, ids=None, **settings) -> Path:
@@ -212,4 +209,5 @@ def run_model(world: World, name: str, model_class=Talker, ids=None, **settings)
             out = results / sample.sample_id
             out.mkdir(parents=True)
             run_sample(model, run, sample, out, fingerprint="f" * 64)
+            note(out)
     return results

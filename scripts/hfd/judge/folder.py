@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from hfd.judge import input_check, result_check
 from hfd.judge.documents import Document, read_document
-from hfd.judge.findings import PROVENANCE, RESULT, TRACE, WAV, Finding
+from hfd.judge.findings import FILES, PROVENANCE, RESULT, TRACE, WAV, Finding
 from hfd.judge.trace import Trace, read_trace
 from hfd.judge.wav_check import Chunk, Wav, check_wav, read_wav, rebuild
 
@@ -116,14 +115,14 @@ def _ordered(findings: list[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: order.get(finding.rule, 2))
 
 
-def notes(folder: Folder) -> dict[str, Any]:
-    """Facts for tables: status, counts and hashes of one folder."""
-    value = folder.result.value
-    return {
-        "status": value.get("status"),
-        "text": value.get("text", ""),
-        "text_deltas": len(value.get("text_events", [])),
-        "audio_chunks": len(value.get("audio_arrivals", [])),
-        "wav_sha256": folder.wav_sha,
-        "wav_s": folder.wav.seconds if folder.wav else None,
-    }
+def differs_from_store(path: Path, store: Path) -> list[Finding]:
+    """A16: a published file must be the file that the worker wrote."""
+    if not store.is_dir():
+        return []
+    return [
+        Finding("A16", name, "is not the file that the worker wrote (work/<model>/store)")
+        for name in FILES
+        if (store / name).is_file()
+        and (path / name).is_file()
+        and (store / name).read_bytes() != (path / name).read_bytes()
+    ]

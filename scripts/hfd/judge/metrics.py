@@ -255,3 +255,20 @@ def abrupt_end(pcm: np.ndarray, rate: int) -> bool | None:
     level = 10 * np.log10((frames**2).mean(axis=1) + 1e-3)
     floor = float(np.percentile(level, 10))
     return bool(level[-1] >= floor + 6 and level[-1] >= level.max() - 18)
+
+
+def stale_share(text: str, abandoned: str, corrected: str) -> float | None:
+    """H22: of the answer's words that only one of the two questions has, the share from the first.
+
+    A proxy for answering the question that was given up; None where no such word occurs.
+    """
+    said, first, second = (_content(part) for part in (text, abandoned, corrected))
+    stale, fresh = said & (first - second), said & (second - first)
+    return len(stale) / len(stale | fresh) if stale | fresh else None
+
+
+def _content(text: str) -> set[str]:
+    """Words of four letters or more, and pairs of neighbouring Han characters."""
+    latin = {word for word in _WORD.findall(_HAN.sub(" ", text.lower())) if len(word) >= 4}
+    runs = re.findall(f"{_HAN.pattern}+", text)
+    return latin | {run[at : at + 2] for run in runs for at in range(len(run) - 1)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,13 +12,14 @@ from hfd.data.manifest import Sample
 from hfd.errors import HfdError
 from hfd.files import read_json
 from hfd.judge import set_rules
+from hfd.judge.model_rules import foreign_folders, judge_model
 from hfd.judge.probe import probe_verdict
 from hfd.judge.reference import Reference, read_reference
 from hfd.judge.report.pages import write_sample_page
 from hfd.judge.sample import Record, absent, audit_sample
 from hfd.judge.sample_rules import Policy
 from hfd.judge.transcript import Transcripts
-from hfd.judge.verdict import RULES, Verdict, combined, unknown, worst
+from hfd.judge.verdict import Verdict
 
 
 @dataclass(frozen=True)
@@ -30,12 +31,14 @@ class ModelSource:
         results: ``results/<name>``, one folder per sample.
         errors: ``work/<name>/errors``, recorded errors of failed samples, or None.
         policy: the contract to judge against.
+        store: ``work/<name>/store``, the worker's own copies, or None.
     """
 
     name: str
     results: Path
     errors: Path | None
     policy: Policy
+    store: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,12 @@ def run_audit(samples: Sequence[Sample], job: Job, jobs: int, probes: Path | Non
             records[record.model].append(record)
     doubles = set_rules.duplicates([record for group in records.values() for record in group])
     verdicts = {
-        model.name: _model_verdicts(model, records[model.name], samples, doubles, probes)
+        model.name: judge_model(
+            records[model.name],
+            foreign_folders(model.results, samples),
+            doubles.get(model.name),
+            probe_verdict(probes / f"{model.name}.json" if probes else None),
+        )
         for model in job.models
     }
     return Audit([model.name for model in job.models], records, verdicts, list(samples))
@@ -103,7 +111,8 @@ def _one(sample: Sample, job: Job) -> list[Record]:
     for model in job.models:
         folder = model.results / sample.sample_id
         if folder.is_dir():
-            record = audit_sample(folder, model.name, sample.task, reference, model.policy)
+            store = model.store / sample.sample_id if model.store else None
+            record = audit_sample(folder, model.name, sample.task, reference, model.policy, store)
             record.verdicts["A15"] = job.transcripts.judge(record)
             record.metrics |= job.transcripts.metrics(record)
         else:
@@ -132,47 +141,3 @@ def _error(model: ModelSource, sample: Sample) -> str | None:
         return str(error)
     problem = record.get("problem") or record.get("error") or record
     return str(problem)[:500]
-
-
-def _model_verdicts(
-    model: ModelSource,
-    records: Sequence[Record],
-    samples: Sequence[Sample],
-    doubles: Mapping[str, Verdict],
-    probes: Path | None,
-) -> dict[str, Verdict]:
-    """Each rule's answer for a model: the worst of its samples' and the set's."""
-    delivered = [record for record in records if record.verdicts]
-    answers = {
-        rule.code: combined(
-            [(r.sample_id, r.verdicts[rule.code]) for r in delivered if rule.code in r.verdicts]
-        )
-        for rule in RULES
-    }
-    measured = [record for record in delivered if record.facts.get("clock")]
-    extra = foreign_folders(model.results, samples)
-    answers["A6"] = probe_verdict(probes / f"{model.name}.json" if probes else None)
-    answers["A7"] = set_rules.offline_signature(measured)
-    answers["A8"] = set_rules.fixed_delay(measured)
-    for code, over_set in (
-        ("A11", set_rules.voices(measured)),
-        ("A13", set_rules.one_model(measured)),
-        ("A14", set_rules.completeness(records, extra)),
-        ("A14", doubles.get(model.name)),
-    ):
-        if over_set is not None:
-            answers[code] = worst(over_set, answers[code])
-    return (
-        answers
-        if delivered
-        else {rule.code: unknown("no result yet") for rule in RULES} | {"A14": answers["A14"]}
-    )
-
-
-def foreign_folders(results: Path, samples: Sequence[Sample]) -> list[str]:
-    """Folders in a model's results that no manifest row asked for."""
-    if not results.is_dir():
-        return []
-    known = {sample.sample_id for sample in samples}
-    found = (path.name for path in results.iterdir() if path.is_dir())
-    return sorted(name for name in found if name not in known and not name.startswith("."))

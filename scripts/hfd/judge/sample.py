@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hfd.judge import metrics
-from hfd.judge.folder import Folder, read_folder
+from hfd.judge.folder import Folder, differs_from_store, read_folder
 from hfd.judge.intervals import Interval
 from hfd.judge.metrics import Answer, Arrival
 from hfd.judge.reference import Reference
@@ -51,10 +52,17 @@ def absent(model: str, sample_id: str, task: str, error: str | None) -> Record:
 
 
 def audit_sample(
-    path: Path, model: str, task: str, reference: Reference | None, policy: Policy
+    path: Path,
+    model: str,
+    task: str,
+    reference: Reference | None,
+    policy: Policy,
+    store: Path | None = None,
 ) -> Record:
-    """Read, check and measure one result folder."""
+    """Read, check and measure one result folder; `store` is the worker's own copy of it."""
     folder = read_folder(path)
+    if store is not None:
+        folder.findings.extend(differs_from_store(path, store))
     verdicts = judge_sample(folder, reference, policy)
     if not folder.whole or folder.wav is None:
         reason = str(folder.findings[0]) if folder.findings else "files are missing"
@@ -99,6 +107,7 @@ def measure(answer: Answer, folder: Folder, reference: Reference | None) -> dict
     if question is not None:
         values |= metrics.hesitation_metrics(answer, question)
         values |= metrics.response_metrics(answer, question)
+        values["h22_stale_share"] = _stale(answer, reference)
     values |= metrics.delivery_metrics(answer, pcm)
     values |= {
         f"onset_{name}_s": value
@@ -106,6 +115,16 @@ def measure(answer: Answer, folder: Folder, reference: Reference | None) -> dict
     }
     values["speech_s"] = sum(part.length for part in answer.segments)
     return values
+
+
+def _stale(answer: Answer, reference: Reference) -> float | None:
+    adapter = reference.adapter
+    if adapter.first is None or adapter.second is None:
+        return None
+    first, second = (
+        event.text or event.spoken_text or "" for event in (adapter.first, adapter.second)
+    )
+    return metrics.stale_share("".join(delta for _, delta in answer.texts), first, second)
 
 
 def _drawing(folder: Folder, answer: Answer) -> dict[str, Any]:
@@ -139,13 +158,14 @@ def _facts(folder: Folder, segments: list[Interval], reference: Reference | None
     return {
         "wav_sha256": folder.wav_sha,
         "silent": silent,
-        "text": value["text"],
+        "sound_sha256": sound_digest(folder.wav.pcm),
+        "text": "".join(line["delta"] for _, line in trace.of("text")),
         "text_times": texts,
         "audio_times": audio,
-        "first_audio_s": value["first_audio_s"],
+        "runs": [segment["start"] for segment in value["segments"]],
         "after_end": bool(outputs) and all(number > done for number, _ in outputs),
         "clock": trace.header["clock"],
-        "q1": question.q1 if question else None,
+        "q1": question.q1 if question else value["qend"],
         "voice": None if silent else voiceprint(folder.wav.pcm, folder.wav.rate, segments),
         "identity": {
             "weights": provenance["model"].get("weights"),
@@ -156,5 +176,12 @@ def _facts(folder: Folder, segments: list[Interval], reference: Reference | None
         "code": provenance["code"],
         "voice_origin": value["voice_origin"],
         "input_sha256": reference.video_sha256 if reference else None,
-        "wav_samples": int(np.count_nonzero(folder.wav.pcm)),
     }
+
+
+def sound_digest(pcm: np.ndarray) -> str | None:
+    """SHA-256 of the sound between its first and last sample that is not zero."""
+    sounding = np.flatnonzero(pcm)
+    if not len(sounding):
+        return None
+    return hashlib.sha256(pcm[sounding[0] : sounding[-1] + 1].tobytes()).hexdigest()

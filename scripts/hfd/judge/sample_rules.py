@@ -93,6 +93,8 @@ def _fed_units(folder: Folder, reference: Reference) -> Verdict:
     """Hash the manifest's own file unit by unit and compare with what the trace says was fed."""
     pcm = _fitted(reference.pcm, folder.trace.header["media_samples"])
     for number, line in folder.trace.of("input"):
+        if line["start"] >= len(pcm):
+            break  # input beyond the file's end is A2's business
         part = pcm[line["start"] : line["start"] + line["valid_samples"]]
         if hashlib.sha256(part.tobytes()).hexdigest() != line["pcm_sha"]:
             return failed(

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from hfd.judge.metrics import words
+from hfd.judge.metrics import GUARD_S, words
 from hfd.judge.sample import Record
 from hfd.judge.verdict import Verdict, failed, passed, unknown
 
@@ -61,14 +60,13 @@ def _on_grid(times: list[float]) -> bool:
 
 
 def fixed_delay(records: Sequence[Record]) -> Verdict:
-    """A8: sound put at a fixed distance from the question's end or from the first text."""
-    placed = [record for record in records if record.facts.get("first_audio_s") is not None]
-    after_q1 = _delays(placed, lambda record: record.facts["q1"])
-    after_text = _delays(
-        placed, lambda record: record.facts["text_times"][0] if record.facts["text_times"] else None
-    )
-    if len(after_q1) < FEWEST and len(after_text) < FEWEST:
-        return unknown(f"needs {FEWEST} samples with sound, there are {len(placed)}")
+    """A8: sound put at a fixed distance from the question's end or from the answer's text."""
+    placed = [record for record in records if record.facts.get("runs")]
+    pairs = [pair for record in placed if (pair := _answer_delays(record)) is not None]
+    after_q1 = [delay for delay, _ in pairs]
+    after_text = [delay for _, delay in pairs if delay is not None]
+    if len(pairs) < FEWEST:
+        return unknown(f"needs {FEWEST} answers with sound, there are {len(pairs)}")
     for name, delays, limit in (
         ("the question's end", after_q1, FIXED_SD_S),
         ("the first text", after_text, FIXED_EXACT_SD_S),
@@ -76,19 +74,26 @@ def fixed_delay(records: Sequence[Record]) -> Verdict:
         fixed = _fixed(delays, limit)
         if fixed:
             return failed(f"sound begins {fixed} after {name}", delays=delays[:50])
-    lead = [record.facts["first_audio_s"] for record in placed]
+    lead = [record.facts["runs"][0] for record in placed]
     whole = sum(abs(value * 10 - round(value * 10)) < 1e-6 for value in lead)
-    if len(lead) >= FEWEST and whole > 0.5 * len(lead):
+    if whole > 0.5 * len(lead):
         return failed(
             f"{whole} of {len(lead)} onsets are whole tenths of a second", onsets=lead[:50]
         )
-    spread = np.std(after_q1 if len(after_q1) >= FEWEST else after_text)
-    return passed(f"onsets vary by {1000 * spread:.0f} ms over {len(placed)} samples")
+    spread = 1000 * float(np.std(after_q1))
+    return passed(f"onsets vary by {spread:.0f} ms after the question, n={len(pairs)}")
 
 
-def _delays(records: Sequence[Record], origin: Any) -> list[float]:
-    pairs = [(record.facts["first_audio_s"], origin(record)) for record in records]
-    return [audio - start for audio, start in pairs if start is not None and audio >= start]
+def _answer_delays(record: Record) -> tuple[float, float | None] | None:
+    """From the question's end, and from the answer's first text, to the answer's first sound."""
+    q1 = record.facts["q1"]
+    if q1 is None:
+        return None
+    sound = next((t for t in record.facts["runs"] if t >= q1 - GUARD_S), None)
+    text = next((t for t in record.facts["text_times"] if t >= q1 - GUARD_S), None)
+    if sound is None:
+        return None
+    return sound - q1, None if text is None else sound - text
 
 
 def _fixed(delays: list[float], limit: float) -> str | None:
@@ -131,8 +136,10 @@ def voices(records: Sequence[Record]) -> Verdict | None:
     return _odd_voices(sounding)
 
 
-_PITCH_SEMITONES = 5.0
-_SPECTRUM_DB = 9.0
+_PITCH_SEMITONES = 8.0
+_SPECTRUM_DB = 10.0
+"""One expressive reader strays up to 4.3 semitones and 6.6 dB from her own median over 2-4 s;
+only a clearly different voice lies outside (measured: docs/audit.md)."""
 
 
 def _odd_voices(records: Sequence[Record]) -> Verdict | None:
@@ -192,18 +199,23 @@ def completeness(records: Sequence[Record], extra: Sequence[str]) -> Verdict:
 
 
 def duplicates(records: Sequence[Record]) -> dict[str, Verdict]:
-    """A14: sounding wavs that are the same bytes, in one model or across models, by model."""
-    same: dict[str, list[Record]] = defaultdict(list)
+    """A14, by model: wavs that are the same bytes, or the same sound under another text.
+
+    The same sound with the same text may be honest: a deterministic voice that says it twice.
+    """
+    same: dict[tuple[str, str], list[Record]] = defaultdict(list)
     for record in records:
-        if record.facts.get("wav_sha256") and not record.facts.get("silent", True):
-            same[record.facts["wav_sha256"]].append(record)
+        if record.facts.get("sound_sha256"):
+            same["wav", record.facts["wav_sha256"]].append(record)
+            same["sound", record.facts["sound_sha256"]].append(record)
     found: dict[str, list[str]] = defaultdict(list)
-    for group in same.values():
-        if len(group) > 1:
+    for (kind, _), group in same.items():
+        texts = {record.facts["text"] for record in group}
+        if len(group) > 1 and (kind == "wav" or len(texts) > 1):
             shown = " = ".join(f"{record.model}/{record.sample_id}" for record in group[:4])
             for record in group:
                 found[record.model].append(shown)
     return {
-        model: failed(f"the same wav more than once: {shown[0]}", groups=sorted(set(shown)))
+        model: failed(f"the same sound more than once: {shown[0]}", groups=sorted(set(shown)))
         for model, shown in found.items()
     }

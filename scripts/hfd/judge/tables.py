@@ -72,6 +72,7 @@ VALUES = {
     "h17_saved_minus_delivered_s": "H17 saved minus delivered, s",
     "h20_wer": "H20 word error rate of the voice",
     "h21_han_per_s": "H21 Chinese characters per second",
+    "h22_stale_share": "H22 words of the abandoned question (proxy)",
 }
 
 

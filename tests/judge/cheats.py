@@ -1,0 +1,440 @@
+"""Planted cheats: each takes honest results and cheats in one way, with every file in agreement.
+
+`CHEATS` is the matrix of docs/audit.md: the rule that must catch the cheat, or what evidence
+would settle it where a folder alone cannot.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import soundfile
+import soxr
+
+from tests.judge.forge import Forgery, write_rows
+from tests.judge.speech_clips import part
+
+
+@dataclass(frozen=True)
+class Cheat:
+    """A way to cheat.
+
+    Attributes:
+        name: what is done, in words.
+        apply: changes a copy of a model's results folder.
+        caught_by: the rule that must fail.
+        also: rules that may fail with it, because the cheat breaks what they ask too.
+        settled_by: where no rule can see it in a folder: the evidence that would settle it.
+    """
+
+    name: str
+    apply: Callable[[Path], None]
+    caught_by: str | None
+    also: tuple[str, ...] = ()
+    settled_by: str = ""
+
+
+def _each(results: Path) -> list[Forgery]:
+    return [Forgery(folder) for folder in sorted(results.iterdir())]
+
+
+def _one(results: Path, with_answer: bool = True) -> Forgery:
+    return next(
+        f
+        for f in _each(results)
+        if not with_answer or any(line["kind"] == "audio" for line in f.answer())
+    )
+
+
+def fixed_delay(results: Path) -> None:
+    for forgery in _each(results):
+        lines = forgery.answer()
+        first = next(line["t"] for line in lines if line["kind"] == "audio")
+        shift = forgery.result["qend"] + 0.9 - first
+        for line in lines:
+            line["t"] = round(line["t"] + shift, 6)
+        for line in forgery.of("control"):
+            if line["t"] >= lines[0]["t"] - shift:
+                line["t"] = round(line["t"] + shift, 6)
+        _after_open(forgery)
+
+
+def fixed_delay_after_text(results: Path) -> None:
+    for forgery in _each(results):
+        text = next(line["t"] for line in forgery.answer() if line["kind"] == "text")
+        audio = [line for line in forgery.answer() if line["kind"] == "audio"]
+        shift = text + 0.32 - audio[0]["t"]
+        for line in audio:
+            line["t"] = round(line["t"] + shift, 6)
+        _after_open(forgery)
+
+
+def _after_open(forgery: Forgery) -> None:
+    """Keep lines inside the run, in order, on the queue, and agree everywhere."""
+    end = max(line["t"] for line in forgery.lines)
+    forgery.of("end")[0]["t"] = round(end + 0.001, 6)
+    forgery.sort()
+    forgery.queue()
+    forgery.seal()
+
+
+def other_voice_in_other_chunks(results: Path) -> None:
+    forgery = _one(results)
+    for n, line in enumerate(forgery.of("audio")):
+        forgery.set_pcm(line, _stranger(n, 7600))
+    forgery.queue()
+    forgery.seal()
+
+
+def other_voice_in_whole_frames(results: Path) -> None:
+    forgery = _one(results)
+    for n, line in enumerate(forgery.of("audio")):
+        forgery.set_pcm(line, _stranger(n, line["samples"]))
+    forgery.seal()
+
+
+def _stranger(n: int, samples: int) -> np.ndarray:
+    """Another reader, nine semitones higher."""
+    sound = part("endgame_nagg_nell", 24000, 3.0 + 0.4 * n, samples * 1.7 / 24000 + 0.01)
+    sound = soxr.resample(sound, 24000 * 1.7, 24000)[:samples]
+    return np.rint(20000 * sound)
+
+
+def post_tts(results: Path) -> None:
+    for forgery in _each(results):
+        lines = forgery.answer()
+        texts = [line for line in lines if line["kind"] == "text"]
+        for n, line in enumerate(line for line in lines if line["kind"] == "audio"):
+            line["t"] = round(texts[-1]["t"] + 0.21 + 0.0137 * n + 0.01 * len(texts), 6)
+        for n, line in enumerate(forgery.of("text")):
+            if line not in texts:
+                forgery.drop([line])
+        forgery.drop([line for line in forgery.of("audio") if line not in lines])
+        _after_open(forgery)
+
+
+def doubled_padding(results: Path) -> None:
+    for forgery in _each(results):
+        done = forgery.of("input_done")[0]
+        at = forgery.lines.index(done)
+        last = copy.deepcopy(forgery.of("input")[-1])
+        unit = last["samples"]
+        more = []
+        for n in range(1, 48_000 // unit + 1):
+            start = last["start"] + n * unit
+            more.append(
+                copy.deepcopy(last)
+                | {
+                    "unit": last["unit"] + n,
+                    "start": start,
+                    "valid_samples": unit,
+                    "frames": [],
+                    "due": (start + unit) / 16000,
+                    "t": round(max(last["t"], (start + unit) / 16000), 6),
+                }
+            )
+        forgery.lines[at:at] = more
+        for line in forgery.lines[at + len(more) :]:
+            line["t"] = round(max(line["t"], more[-1]["t"] + 0.000001), 6)
+        forgery.queue()
+        forgery.seal()
+
+
+def offline_in_one_piece(results: Path) -> None:
+    for forgery in _each(results):
+        text = "".join(line["delta"] for line in forgery.of("text"))
+        first = forgery.of("text")[0]
+        sound = np.concatenate([forgery.pcm(line) for line in forgery.of("audio")])
+        audio = forgery.of("audio")[0]
+        kept = (id(first), id(audio))
+        forgery.drop(
+            [line for line in forgery.of("text", "audio", "control") if id(line) not in kept]
+        )
+        done = forgery.of("input_done")[0]["t"]
+        first["delta"] = text
+        first["t"] = round(done + 0.123457, 6)
+        audio["t"] = round(done + 0.2 + 0.0123457 * len(text), 6)
+        forgery.set_pcm(audio, sound[: len(sound) // 1920 * 1920])
+        _after_open(forgery)
+
+
+def offline_in_pieces(results: Path) -> None:
+    for forgery in _each(results):
+        done = forgery.of("input_done")[0]["t"]
+        forgery.drop(forgery.of("control"))
+        think = 0.1 + len(forgery.result["text"]) * 0.0123457
+        for n, line in enumerate(forgery.of("text", "audio")):
+            line["t"] = round(done + think * (1 + n) + 0.0113 * (n % 3), 6)
+        _after_open(forgery)
+
+
+def cropped_context(results: Path) -> None:
+    forgery = _one(results)
+    for n, line in enumerate(forgery.of("metric")):
+        line["values"]["context_tokens"] = 3 * (n % 40)
+    forgery.seal()
+
+
+def audio_at_unit_start(results: Path) -> None:
+    for forgery in _each(results):
+        due = {line["unit"]: line["due"] for line in forgery.of("input")}
+        for line in forgery.of("text", "audio"):
+            line["t"] = round(due[line["input_seq"]] - 0.08 + line["t"] % 0.01, 6)
+        forgery.lines = [forgery.lines[0], *sorted(forgery.lines[1:], key=lambda line: line["t"])]
+        forgery.queue()
+        forgery.seal()
+
+
+def played_before_it_arrived(results: Path) -> None:
+    for forgery in _each(results):
+        for line in forgery.of("audio"):
+            line["play_at"] = max(0, line["play_at"] - 12000)
+        forgery.drop(forgery.of("control"))
+        forgery.seal()
+
+
+def edited_text_in_result(results: Path) -> None:
+    forgery = _one(results)
+    forgery.result["text"] = "There are three people in the picture."
+    forgery.write_documents()
+
+
+def edited_text_everywhere(results: Path) -> None:
+    forgery = _one(results)
+    said = [
+        "there",
+        "are",
+        "three",
+        "people",
+        "in",
+        "the",
+        "picture",
+        "and",
+        "two",
+        "dogs",
+        "behind",
+        "them",
+    ]
+    for n, line in enumerate(forgery.of("text")):
+        line["delta"] = said[n % len(said)] + " "
+    forgery.seal()
+
+
+def edited_wav(results: Path) -> None:
+    forgery = _one(results)
+    wav = forgery.folder / "assistant_audio.wav"
+    data = bytearray(wav.read_bytes())
+    data[len(data) // 2 :] = bytes(len(data) - len(data) // 2)
+    wav.write_bytes(data)
+
+
+def speech_in_the_gap_removed(results: Path) -> None:
+    forgery = next(f for f in _each(results) if len(f.answer()) < len(f.of("text", "audio")))
+    early = [line for line in forgery.of("text", "audio") if line not in forgery.answer()]
+    forgery.drop(early)
+    forgery.queue()
+    forgery.seal()
+
+
+def another_sample_s_results(results: Path) -> None:
+    first, second = sorted(results.iterdir())[:2]
+    shutil.rmtree(second)
+    shutil.copytree(first, second)
+
+
+def another_sample_s_results_renamed(results: Path) -> None:
+    first, second = sorted(results.iterdir())[1:3]
+    shutil.rmtree(second)
+    shutil.copytree(first, second)
+    forgery = Forgery(second)
+    forgery.lines[0]["sample_id"] = second.name
+    forgery.seal()
+
+
+def duplicated_sound(results: Path) -> None:
+    first, second = _each(results)[3:5]
+    sound = [first.pcm(line) for line in first.answer() if line["kind"] == "audio"]
+    lines = [line for line in second.answer() if line["kind"] == "audio"]
+    second.drop([line for line in second.of("audio") if line not in lines[:1]])
+    second.drop([line for line in second.of("control") if "cut_at" in line])
+    first.drop([line for line in first.of("text", "audio") if line not in first.answer()])
+    first.drop([line for line in first.of("control") if "cut_at" in line])
+    second.set_pcm(lines[0], np.concatenate(sound))
+    first.set_pcm(next(line for line in first.of("audio")), np.concatenate(sound))
+    first.drop(first.of("audio")[1:])
+    second.queue()
+    second.seal()
+    first.queue()
+    first.seal()
+
+
+def dropped_sample(results: Path) -> None:
+    shutil.rmtree(sorted(results.iterdir())[2])
+
+
+def text_only(results: Path) -> None:
+    forgery = _one(results)
+    forgery.drop(forgery.of("audio"))
+    forgery.queue()
+    forgery.seal()
+
+
+def sent_early(results: Path) -> None:
+    for forgery in _each(results):
+        for line in forgery.lines[1:]:
+            line["t"] = round(max(0.0, line["t"] - 0.2), 6)
+        for line in forgery.of("text", "audio"):
+            due = next(i["due"] for i in forgery.of("input") if i["unit"] == line["input_seq"])
+            line["t"] = round(max(line["t"], due + 0.0001), 6)
+        forgery.of("end")[0]["t"] = round(max(line["t"] for line in forgery.lines) + 0.001, 6)
+        forgery.lines = [forgery.lines[0], *sorted(forgery.lines[1:], key=lambda line: line["t"])]
+        forgery.queue()
+        forgery.seal()
+
+
+def skipped_pictures(results: Path) -> None:
+    forgery = _one(results)
+    for line in forgery.of("input")[::2]:
+        line["frames"] = []
+    forgery.seal()
+
+
+def skipped_unit(results: Path) -> None:
+    forgery = _one(results)
+    forgery.drop([forgery.of("input")[7]])
+    forgery.seal()
+
+
+def edited_trace(results: Path) -> None:
+    forgery = _one(results)
+    forgery.of("text")[0]["delta"] = "No "
+    rows = [line["prev"] for line in forgery.lines]
+    forgery.write_trace()
+    assert rows != [line["prev"] for line in forgery.lines]
+
+
+def compute_left_out(results: Path) -> None:
+    """Two seconds of real compute that the run's clock does not count."""
+    forgery = _one(results)
+    at = forgery.lines.index(forgery.answer()[0])
+    for line in forgery.lines[at:]:
+        line["mono_ns"] += 2_000_000_000
+    forgery.seal = lambda: None
+    tail = _write_with_own_mono(forgery)
+    forgery.provenance["trace"]["tail"] = tail
+    forgery.write_documents()
+
+
+def _write_with_own_mono(forgery: Forgery) -> str:
+    prev, rows = "0" * 64, []
+    for seq, line in enumerate(forgery.lines):
+        line |= {"seq": seq, "prev": prev}
+        row = json.dumps(line, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        prev = hashlib.sha256(row.encode()).hexdigest()
+        rows.append(row)
+    write_rows(forgery.folder, rows)
+    return prev
+
+
+def made_up_times(results: Path) -> None:
+    for forgery in _each(results):
+        for line in forgery.of("text", "audio"):
+            line["t"] = round(line["t"] + 0.001, 3)
+        _after_open(forgery)
+
+
+def quantised(results: Path) -> None:
+    for forgery in _each(results):
+        forgery.provenance["model"]["detail"]["quantization"] = "int4"
+        forgery.write_documents()
+
+
+def other_weights_for_one(results: Path) -> None:
+    forgery = _one(results)
+    forgery.provenance["model"]["weights"] = "b" * 64
+    forgery.write_documents()
+
+
+def declared_otherwise(results: Path) -> None:
+    for forgery in _each(results):
+        forgery.result["voice_origin"] = "post_tts"
+        forgery.provenance["contract"]["voice_origin"] = "post_tts"
+        forgery.write_documents()
+
+
+def other_video(results: Path) -> None:
+    forgery = _one(results)
+    forgery.provenance["input"]["video_sha256"] = "c" * 64
+    forgery.write_documents()
+
+
+def other_sound_fed(results: Path) -> None:
+    forgery = _one(results)
+    for line in forgery.of("input")[20:]:
+        line["pcm_sha"] = "d" * 64
+    forgery.seal()
+
+
+def wav_cut_at_the_end(results: Path) -> None:
+    for forgery in _each(results):
+        wav = forgery.folder / "assistant_audio.wav"
+        pcm, rate = soundfile.read(wav, dtype="int16")
+        soundfile.write(wav, pcm[: int(len(pcm) * 0.8)], rate, subtype="PCM_16")
+
+
+CHEATS = (
+    Cheat("sound placed 0.9 s after the question's end", fixed_delay, "A8"),
+    Cheat("sound placed 0.32 s after the text", fixed_delay_after_text, "A8"),
+    Cheat("speech re-synthesised, chunks of another codec", other_voice_in_other_chunks, "A11"),
+    Cheat("speech re-synthesised, cut into the codec's frames", other_voice_in_whole_frames, "A11"),
+    Cheat("text first, speech afterwards", post_tts, "A11"),
+    Cheat("another voice origin than the contract's", declared_otherwise, "A11"),
+    Cheat("padding doubled at run time", doubled_padding, "A2"),
+    Cheat("a unit left out", skipped_unit, "A2", ("A5",)),
+    Cheat("pictures left out", skipped_pictures, "A2"),
+    Cheat("generated offline, written as one answer after the end", offline_in_one_piece, "A7"),
+    Cheat("times made up on a millisecond grid", made_up_times, "A7"),
+    Cheat("context cropped", cropped_context, "A12"),
+    Cheat("outputs put at their unit's start", audio_at_unit_start, "A5"),
+    Cheat("sound played before it arrived", played_before_it_arrived, "A9"),
+    Cheat("units sent before they exist", sent_early, "A3", ("A5",)),
+    Cheat("text edited in result.json", edited_text_in_result, "A16"),
+    Cheat("text edited in every file, chain made anew", edited_text_everywhere, "A15"),
+    Cheat("wav edited", edited_wav, "A10", ("A16",)),
+    Cheat("wav cut short", wav_cut_at_the_end, "A10", ("A16",)),
+    Cheat("trace edited", edited_trace, "A16", ("A4",)),
+    Cheat("compute left out of the clock", compute_left_out, "A4"),
+    Cheat("another sample's results", another_sample_s_results, "A16", ("A1", "A14", "A2")),
+    Cheat(
+        "another sample's results, renamed and sealed",
+        another_sample_s_results_renamed,
+        "A1",
+        ("A14", "A2"),
+    ),
+    Cheat("another video fed", other_video, "A1"),
+    Cheat("other sound fed", other_sound_fed, "A1"),
+    Cheat("a sample dropped", dropped_sample, "A14"),
+    Cheat("one sound for two samples", duplicated_sound, "A14"),
+    Cheat("text without sound", text_only, "A14"),
+    Cheat("model quantised", quantised, "A13"),
+    Cheat("other weights for one sample", other_weights_for_one, "A13"),
+    Cheat(
+        "generated offline, written in pieces after the end",
+        offline_in_pieces,
+        None,
+        settled_by="A6: `prefix_probe_<model>`, and answers that begin while the file plays",
+    ),
+    Cheat(
+        "speech in the gap removed from every file, chain made anew",
+        speech_in_the_gap_removed,
+        None,
+        settled_by="the worker's store (A16 with `--work`), or trace tails kept elsewhere",
+    ),
+)

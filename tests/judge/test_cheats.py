@@ -1,0 +1,140 @@
+"""The matrix of docs/audit.md: every planted cheat is caught by its rule, no honest run fails."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import shutil
+from pathlib import Path
+
+import pytest
+
+from hfd.judge import set_rules
+from hfd.judge.model_rules import foreign_folders, judge_model
+from hfd.judge.probe import probe_verdict
+from hfd.judge.reference import read_reference
+from hfd.judge.sample import absent, audit_sample
+from hfd.judge.sample_rules import Policy
+from hfd.judge.transcript import Transcripts
+from hfd.judge.verdict import FAIL
+from tests.judge.cheats import CHEATS
+from tests.judge.heard import heard
+from tests.judge.world import Mute, Talker, run_model
+
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "audit.md"
+POLICY = Policy("native_talker")
+_audited: dict = {}
+
+
+@functools.cache
+def _reference(sample_id, world_root, samples):
+    return read_reference(next(s for s in samples if s.sample_id == sample_id), None)
+
+
+def verdicts_of(results, world, policy=POLICY, store=None):
+    """All verdicts on a model's folder; folders whose bytes were seen before are not read again."""
+    records = []
+    for sample in world.samples:
+        folder = results / sample.sample_id
+        if not folder.is_dir():
+            records.append(absent("m", sample.sample_id, sample.task, None))
+            continue
+        key = (
+            folder.name,
+            policy,
+            store,
+            *(hashlib.sha256(p.read_bytes()).digest() for p in sorted(folder.glob("*.*"))),
+        )
+        if key not in _audited:
+            reference = _reference(sample.sample_id, world.root, tuple_of(world))
+            mine = store / sample.sample_id if store else None
+            record = audit_sample(folder, "m", sample.task, reference, policy, mine)
+            record.verdicts["A15"] = Transcripts(heard(folder)).judge(record)
+            _audited[key] = record
+        records.append(_audited[key])
+    doubles = set_rules.duplicates(records).get("m")
+    extra = foreign_folders(results, world.samples)
+    return judge_model(records, extra, doubles, probe_verdict(None))
+
+
+class tuple_of(tuple):
+    """The world's samples, hashable by identity."""
+
+    def __new__(cls, world):
+        return super().__new__(cls, world.samples)
+
+    def __hash__(self):
+        return 1
+
+
+def failures(verdicts):
+    return {code for code, verdict in verdicts.items() if verdict.status == FAIL}
+
+
+@pytest.fixture
+def copied(honest, tmp_path):
+    target = tmp_path / "results"
+    shutil.copytree(honest, target)
+    return target
+
+
+@pytest.mark.parametrize("cheat", [c for c in CHEATS if c.caught_by], ids=lambda c: c.name)
+def test_a_cheat_is_caught_by_its_rule_and_by_no_other(cheat, copied, world):
+    cheat.apply(copied)
+    verdicts = verdicts_of(copied, world)
+    caught = failures(verdicts)
+    assert cheat.caught_by in caught, verdicts[cheat.caught_by]
+    assert caught <= {cheat.caught_by, *cheat.also}, {c: verdicts[c].reason for c in caught}
+
+
+@pytest.mark.parametrize("cheat", [c for c in CHEATS if not c.caught_by], ids=lambda c: c.name)
+def test_what_a_folder_cannot_prove_is_no_pass_and_the_table_says_what_settles_it(
+    cheat, copied, world, honest
+):
+    cheat.apply(copied)
+    assert failures(verdicts_of(copied, world)) == set()
+    assert cheat.settled_by
+    if "store" in cheat.settled_by:
+        assert failures(verdicts_of(copied, world, store=honest)) == {"A16"}
+    else:
+        assert verdicts_of(copied, world)["A7"].status == "not_evidenced"
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "settings"),
+    [
+        ("honest-80ms", Talker, {}),
+        ("honest-480ms", Talker, {"unit": 7680, "word_units": 1}),
+        ("honest-1s", Talker, {"unit": 16000, "word_units": 1}),
+        ("honest-silent", Mute, {}),
+        ("honest-hasty", Talker, {"silence_s": 0.3}),
+    ],
+)
+def test_no_honest_run_fails_a_rule(name, model, settings, world):
+    results = run_model(world, name, model, **settings)
+    verdicts = verdicts_of(results, world)
+    assert failures(verdicts) == set(), {c: verdicts[c].reason for c in failures(verdicts)}
+
+
+def test_an_old_hesitation_video_is_refused_by_its_hash(copied, world):
+    digest = _reference(world.samples[2].sample_id, world.root, tuple_of(world)).video_sha256
+    verdicts = verdicts_of(copied, world, Policy("native_talker", frozenset([digest])))
+    assert failures(verdicts) == {"A1"} and "deny list" in verdicts["A1"].reason
+
+
+def table() -> str:
+    """The cheat × rule matrix as Markdown."""
+    rows = [
+        "| cheat | caught by | may fail with it | what else would settle it |",
+        "|---|---|---|---|",
+    ]
+    for cheat in CHEATS:
+        caught = f"**{cheat.caught_by}**" if cheat.caught_by else "not evidenced"
+        rows.append(f"| {cheat.name} | {caught} | {', '.join(cheat.also)} | {cheat.settled_by} |")
+    return "\n".join(rows)
+
+
+def test_the_table_in_the_documentation_is_this_matrix():
+    text = DOCS.read_text(encoding="utf-8")
+    begin, end = "<!-- cheats -->\n", "\n<!-- /cheats -->"
+    assert text.split(begin)[1].split(end)[0] == table(), "run python -m tests.judge.write_table"
