@@ -19,6 +19,7 @@ configfile: "config/models.yaml"
 
 
 include: "workflow/rules/common.smk"
+include: "workflow/rules/data_inputs.smk"
 include: "workflow/rules/data.smk"
 include: "workflow/rules/inference.smk"
 include: "workflow/rules/audit.smk"

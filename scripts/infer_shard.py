@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TextIO
@@ -70,8 +71,9 @@ def _speaker(model: str, log: TextIO):
 
     def say(text: str) -> None:
         line = f"{datetime.now():%H:%M:%S} {model} {text}"
-        print(line, file=sys.stderr, flush=True)
         print(line, file=log, flush=True)
+        with suppress(OSError):  # the terminal may be gone with the run that started this worker
+            print(line, file=sys.stderr, flush=True)
 
     return say
 

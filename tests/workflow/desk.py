@@ -8,12 +8,14 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import imageio_ffmpeg
+import psutil
 import yaml
 
 REPO = Path(__file__).resolve().parents[2]
@@ -49,6 +51,26 @@ def write_video(path: Path, pictures: int = 20, seed: int = 1) -> None:
     # fmt: on
 
 
+@dataclass(frozen=True)
+class Started:
+    """A Snakemake at work, and the file with what it prints."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def end(self, timeout_s: float = 300) -> str:
+        """Wait for its end; return what it printed."""
+        self.process.wait(timeout_s)
+        return self.log.read_text()
+
+    def workers(self) -> list[psutil.Process]:
+        """The worker processes of its shards."""
+        found = psutil.Process(self.process.pid).children(recursive=True)
+        return [
+            p for p in found if p.name() != "bash" and "infer_shard.py" in " ".join(p.cmdline())
+        ]
+
+
 @dataclass
 class Desk:
     """A run's working folder."""
@@ -56,6 +78,7 @@ class Desk:
     path: Path
     models: dict[str, Any] = field(default_factory=dict)
     config: dict[str, Any] = field(default_factory=dict)
+    runs: int = 0
 
     def add_samples(self, ids: Iterable[str], task: str = "chat", pictures: int = 20) -> None:
         """Append samples to the manifest; all get copies of one video."""
@@ -104,25 +127,32 @@ class Desk:
         (folder / "config.yaml").write_text(yaml.safe_dump(self.config or {"pilot_n": 2}))
         (folder / "models.yaml").write_text(yaml.safe_dump({"models": self.models}))
 
-    def start(self, *args: str, **options: Any) -> subprocess.Popen[str]:
-        """Start Snakemake in the folder."""
+    def start(self, *args: str, environment: Mapping[str, str] = MappingProxyType({})) -> Started:
+        """Start Snakemake in the folder; what it prints goes to a file, so that no pipe fills."""
         self.write_config()
         command = [sys.executable, "-m", "snakemake", "-s", str(REPO / "Snakefile"), *args]
-        return subprocess.Popen(
-            command, cwd=self.path, env=self.environment(), text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options,
-        )  # fmt: skip
+        self.runs += 1
+        log = self.path / f"run{self.runs}.txt"
+        with log.open("w") as stream:
+            process = subprocess.Popen(
+                command,
+                cwd=self.path,
+                env=os.environ
+                | {"PYTHONPATH": str(MODELS_FOR_TESTS), "PYTHONUNBUFFERED": "1"}
+                | environment,
+                stdout=stream,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+            )
+        return Started(process, log)
 
-    def run(self, *args: str, ok: bool | None = True) -> str:
+    def run(self, *args: str, ok: bool | None = True, **options: Any) -> str:
         """Run Snakemake to its end and return what it printed; `ok` states the exit expected."""
-        process = self.start(*args)
-        output, _ = process.communicate(timeout=600)
+        started = self.start(*args, **options)
+        output = started.end()
         if ok is not None:
-            assert (process.returncode == 0) == ok, output
+            assert (started.process.returncode == 0) == ok, output
         return output
-
-    def environment(self) -> dict[str, str]:
-        return os.environ | {"PYTHONPATH": str(MODELS_FOR_TESTS), "PYTHONUNBUFFERED": "1"}
 
     def calls(self, model: str, what: str = "begin") -> Counter[str]:
         """How often the model began (or ended) each sample, or was loaded."""
@@ -136,3 +166,11 @@ class Desk:
 
     def result(self, model: str, sample: str, name: str = "result.json") -> Path:
         return self.path / "results" / model / sample / name
+
+
+def counts(output: str, model: str) -> tuple[int, ...]:
+    """Expected, done, failed and missing of a model, from the table in an output."""
+    lines = (line.split() for line in output.splitlines())
+    return next(
+        tuple(map(int, line[1:])) for line in lines if line[:1] == [model] and len(line) == 5
+    )

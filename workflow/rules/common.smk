@@ -1,4 +1,4 @@
-"""What all rule files share: the checked configuration, the samples, and each model's plan.
+"""What all rules share: the checked configuration, the samples, and each model's plan.
 
 Rules start scripts as  "$HFD_PYTHON" "$HFD_SCRIPTS"/<name>.py : the interpreter that runs Snakemake
 and this repository's scripts. Both are environment variables, not parameters, so that another

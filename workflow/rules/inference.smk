@@ -16,7 +16,7 @@ for name, entry in MODELS.items():
             f"work/{name}/shards/{{shard,{SHARD}\\d+}}.ticket",
         log:
             f"logs/{name}/infer/{{shard}}.log",
-        retries: 1
+        retries: 2
         conda:
             environment(name)
         threads: entry["resources"]["cpus"]

@@ -33,7 +33,7 @@ from hfd.work.store import Store, restore, verify
 from hfd.work.survey import Expectation
 
 DEATHS_ALLOWED = 2
-"""A sample under which this many workers of one shard died is recorded as failed."""
+"""A sample under which this many workers of one shard ended is recorded as failed."""
 _WAIT_S = 1.0
 _BROKEN_DEVICE = ("CUDA error", "device-side assert", "cuDNN error", "NCCL error", "HIP error")
 
@@ -128,6 +128,7 @@ class _Worker:
         try:
             if previous:
                 self._note_death(sample, fingerprint, previous)
+                return False  # it must not keep the others waiting
             self._end(sample, self._compute(sample, fingerprint))
         finally:
             shutil.rmtree(self.store.part(name), ignore_errors=True)
@@ -164,9 +165,10 @@ class _Worker:
             result = run_sample(model, run, sample, part, fingerprint=fingerprint, attempt=attempt)
             replace_folder(part, self.store.entry(name))
         except Exception as error:
-            self._record(sample, fingerprint, error)
-            self.say(f"{place} {name!r}: failed: {error}")
-            if _is_beyond_use(error):
+            broken = _is_beyond_use(error)
+            self._record(sample, fingerprint, error, deaths=int(broken))
+            self.say(f"{place} {name!r}: failed: {_one_line(error)}")
+            if broken:
                 raise ModelBroken(str(error)) from error
             return "failed"
         self.store.error_file(name).unlink(missing_ok=True)
@@ -186,7 +188,8 @@ class _Worker:
             shutil.rmtree(self.store.entry(sample.sample_id), ignore_errors=True)
             return "its finished files were damaged and have been dropped; run again to compute it"
         if self._deaths(sample) >= DEATHS_ALLOWED:
-            return f"{DEATHS_ALLOWED} workers died while they ran it (memory? see the shard's log)"
+            last = (self.store.error(sample.sample_id) or {}).get("error")
+            return f"{DEATHS_ALLOWED} workers ended while they ran it: {last}"
         check = self.store.root / "work" / "checks" / f"{sample.sample_id}.json"
         if check.exists() and (found := read_json(check))["status"] == "fail":
             problems = [f["message"] for f in found["findings"] if f["status"] == "fail"]
@@ -215,24 +218,17 @@ class _Worker:
         return self._model, self._run
 
     def _deaths(self, sample: Sample) -> int:
-        """How many workers of this shard died under the sample."""
+        """How many workers of this shard ended under the sample."""
         deaths = (self.store.error(sample.sample_id) or {}).get("deaths", {})
         return deaths.get(self.shard.name, 0)
 
     def _note_death(self, sample: Sample, fingerprint: str, owner: dict[str, Any]) -> None:
-        here = owner.get("shard") == self.shard.name
-        deaths = {self.shard.name: self._deaths(sample) + here}
         job = f", job {owner['job']}" if owner.get("job") else ""
         text = f"its worker died (process {owner.get('pid')} on {owner.get('host')}{job})"
-        self._record(sample, fingerprint, HfdError(text), deaths)
+        here = owner.get("shard") == self.shard.name
+        self._record(sample, fingerprint, HfdError(text), deaths=int(here))
 
-    def _record(
-        self,
-        sample: Sample,
-        fingerprint: str,
-        error: Exception,
-        deaths: dict[str, int] | None = None,
-    ) -> None:
+    def _record(self, sample: Sample, fingerprint: str, error: Exception, deaths: int = 0) -> None:
         """Write the error record of a sample, one line for the user and the rest for the doctor."""
         previous = self.store.error(sample.sample_id) or {}
         known = isinstance(error, HfdError)
@@ -245,7 +241,7 @@ class _Worker:
                 "error": _one_line(error),
                 "kind": type(error).__name__,
                 "attempt": previous.get("attempt", 0) + 1,
-                "deaths": deaths or previous.get("deaths", {}),
+                "deaths": {self.shard.name: self._deaths(sample) + deaths},
                 "fingerprint": fingerprint,
                 "time": datetime.now().astimezone().isoformat(timespec="seconds"),
                 "host": socket.gethostname(),

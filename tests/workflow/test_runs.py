@@ -1,0 +1,222 @@
+"""The real Snakemake on small sets: what runs, what does not, and what the user is told."""
+
+import json
+import shutil
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from hfd.work.store import FILES
+from tests.workflow.desk import REPO, counts, write_video
+
+ODD_IDS = ["a b", "中文 'x'", "-lead", 'q"uote', "[x]%s $HOME", "semi;colon&", "ünï"]
+
+
+def test_ids_of_any_script_pass_through_and_a_second_run_does_nothing(desk):
+    desk.add_samples(ODD_IDS)
+    desk.add_model("loud")
+    desk.add_model("quiet", speak=False)
+    dry = desk.run("-n")
+    assert counts(dry, "loud") == (7, 0, 0, 7)
+    assert "loud: never run (7): a b, 中文 'x', -lead" in dry
+    assert not (desk.path / "work").exists()
+    desk.run()
+    for model in ("loud", "quiet"):
+        assert desk.results(model) == set(ODD_IDS)
+        assert all(count == 1 for count in desk.calls(model).values())
+        for name in FILES:
+            assert desk.result(model, "-lead", name).stat().st_size > 0
+    assert "Nothing to be done" in desk.run()
+    assert counts(desk.run("missing"), "loud") == (7, 7, 0, 0)
+
+
+def test_the_pilot_runs_the_first_samples_only(desk):
+    desk.add_samples(["one", "two", "three", "four"])
+    desk.add_model("loud")
+    desk.run("pilot_loud")
+    assert set(desk.calls("loud")) == {"one", "two"}
+    desk.run("results_loud")
+    assert desk.calls("loud") == dict.fromkeys(["one", "two", "three", "four"], 1)
+
+
+def test_a_failing_sample_costs_itself_alone_and_is_tried_again_by_the_next_run(desk):
+    names = [f"s{n}" for n in range(8)]
+    desk.add_samples(names)
+    desk.add_model("loud", shard_minutes=0.2)  # 12 s: three samples of 4 s
+    desk.faults("loud", error=["s4"])
+    output = desk.run("results_loud", ok=False)
+    assert "this sample cannot be answered" in output
+    assert desk.results("loud") == set(names) - {"s4"}
+    dry = desk.run("-n")
+    assert "failed: ValueError: this sample cannot be answered (1): s4" in dry
+    desk.faults("loud")
+    loads = desk.calls("loud", "load").total()
+    desk.run("results_loud")
+    assert desk.results("loud") == set(names)
+    assert desk.calls("loud") == {name: 1 + (name == "s4") for name in names}
+    assert desk.calls("loud", "load").total() == loads + 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"), [("cuda", "an illegal memory access"), ("segfault", "its worker died")]
+)
+def test_a_sample_that_breaks_every_worker_keeps_no_other_from_its_result(desk, fault, said):
+    names = [f"s{n}" for n in range(6)]
+    desk.add_samples(names)
+    desk.add_model("loud")
+    desk.faults("loud", **{fault: ["s3"]})
+    desk.run("results_loud", ok=False)
+    assert desk.results("loud") == set(names) - {"s3"}
+    assert desk.calls("loud") == {name: 1 + (name == "s3") for name in names}
+    assert "2 workers ended while they ran it" in (missing := desk.run("missing"))
+    assert said in missing
+    desk.faults("loud")
+    desk.run("results_loud")
+    assert desk.results("loud") == set(names)
+
+
+def test_deleted_and_damaged_results_are_brought_back_without_the_model(desk):
+    desk.add_samples(["a", "b", "c", "d"])
+    desk.add_model("loud")
+    desk.run()
+    whole = desk.result("loud", "c", "assistant_audio.wav").read_bytes()
+    desk.result("loud", "b").unlink()
+    wav = desk.result("loud", "c", "assistant_audio.wav")
+    wav.write_bytes(whole[: len(whole) // 2])
+    desk.result("loud", "d", "trace.jsonl.gz").unlink()
+    desk.run()
+    assert wav.read_bytes() == whole
+    assert desk.result("loud", "b").exists()
+    assert desk.result("loud", "d", "trace.jsonl.gz").exists()
+    assert desk.calls("loud", "load").total() == 2  # pilot and rest, in the first run
+    assert "Nothing to be done" in desk.run()
+
+
+def test_a_lost_store_is_restored_from_the_results(desk):
+    desk.add_samples(["a", "b", "c"])
+    desk.add_model("loud")
+    desk.run()
+    shutil.rmtree(desk.path / "work" / "loud")
+    desk.run()
+    assert desk.results("loud") == {"a", "b", "c"}
+    assert desk.calls("loud") == {"a": 1, "b": 1, "c": 1}
+
+
+def test_a_changed_video_makes_its_own_sample_stale_and_no_other(desk):
+    names = ["a", "b", "c", "d", "e"]
+    desk.add_samples(names)
+    desk.add_model("loud")
+    desk.run()
+    write_video(desk.path / "data" / "videos" / "d.mp4", seed=3)
+    assert "loud: stale: its video changed (1): d" in desk.run("-n")
+    desk.run()
+    assert desk.calls("loud") == {name: 1 + (name == "d") for name in names}
+    assert "Nothing to be done" in desk.run()
+
+
+def test_a_changed_setting_makes_all_of_its_model_stale_and_nothing_of_another(desk):
+    desk.add_samples(["a", "b", "c"])
+    desk.add_model("loud")
+    desk.add_model("other")
+    desk.run()
+    desk.models["loud"]["settings"]["temperature"] = 0.5
+    assert "loud: stale: setting temperature changed (3): a, b, c" in desk.run("-n")
+    desk.run()
+    assert desk.calls("loud") == {"a": 2, "b": 2, "c": 2}
+    assert desk.calls("other") == {"a": 1, "b": 1, "c": 1}
+
+
+def test_changed_weights_make_results_stale(desk):
+    (desk.path / "weights").mkdir()
+    weights = desk.path / "weights" / "model.bin"
+    weights.write_bytes(b"one")
+    desk.add_samples(["a", "b", "c"])
+    desk.add_model("loud")
+    desk.models["loud"]["weights"] = ["weights"]
+    desk.run()
+    weights.write_bytes(b"two")
+    desk.run()
+    assert desk.calls("loud") == {"a": 2, "b": 2, "c": 2}
+
+
+def test_a_sample_whose_check_fails_never_reaches_the_model(desk):
+    desk.add_samples(["good", "fine"])
+    desk.add_samples(["short"], pictures=20)
+    manifest = desk.path / "data" / "manifest.jsonl"
+    manifest.write_text(manifest.read_text().replace('"short"', '"short", "x": 1'))
+    (desk.path / "data" / "videos" / "short.mp4").write_text("this is a text file")
+    desk.add_model("loud")
+    output = desk.run("results_loud", ok=False)
+    assert "its input was refused" in output
+    assert desk.results("loud") == {"good", "fine"}
+    assert "short" not in desk.calls("loud")
+
+
+def test_parsing_writes_nothing(desk):
+    desk.add_samples(["a", "b"])
+    desk.add_model("loud")
+    desk.run()
+
+    def snapshot():
+        return {
+            path: path.stat().st_mtime_ns
+            for path in desk.path.rglob("*")
+            if not {".snakemake", "config"} & set(path.parts) and path.suffix != ".txt"
+        }
+
+    before = snapshot()
+    desk.run("-n")
+    desk.run("-n", "results_loud")
+    assert snapshot() == before
+
+
+def test_a_typo_in_the_configuration_is_named(desk):
+    desk.add_samples(["a"])
+    desk.add_model("loud")
+    desk.models["loud"]["shard_minuets"] = 3
+    assert "shard_minuets" in desk.run("-n", ok=False)
+
+
+def test_a_bad_manifest_is_one_clear_error(desk):
+    desk.add_samples(["a"])
+    desk.add_model("loud")
+    with (desk.path / "data" / "manifest.jsonl").open("a") as manifest:
+        manifest.write('{"sample_id": "../x"}\n')
+    output = desk.run("-n", ok=False)
+    assert "data/manifest.jsonl:2" in output
+    assert "Traceback" not in output
+
+
+def test_results_that_cannot_be_written_are_one_clear_error_and_nothing_is_lost(desk):
+    desk.add_samples(["a", "b"])
+    desk.add_model("loud")
+    (desk.path / "results").write_text("a file where a folder should be")
+    desk.run(ok=False)
+    (desk.path / "results").unlink()
+    desk.run()
+    assert desk.calls("loud") == {"a": 1, "b": 1}
+
+
+def test_one_gpu_runs_one_worker_at_a_time(desk):
+    desk.add_samples(["a", "b", "c", "d"])
+    for model in ("first", "second"):
+        desk.add_model(model, pace_s=0.05)
+        desk.models[model]["resources"]["gpu"] = 1
+        desk.models[model]["settings"]["calls"] = str(desk.path / "both.calls")
+    desk.run(environment={"CUDA_VISIBLE_DEVICES": "0"})
+    lines = [json.loads(line) for line in (desk.path / "both.calls").read_text().splitlines()]
+    workers = [pid for _, _, pid, _ in lines]
+    changes = sum(one != two for one, two in pairwise(workers))
+    assert changes == len(set(workers)) - 1  # no two workers' lines are interleaved
+
+
+def test_lint_and_format_are_clean():
+    tools = Path(sys.executable).parent
+    lint = [tools / "snakemake", "--lint"]
+    done = subprocess.run(lint, cwd=REPO, capture_output=True, text=True, check=False)
+    assert "Lints for" not in done.stderr + done.stdout, done.stderr
+    check = [tools / "snakefmt", "--check", "Snakefile", "workflow"]
+    subprocess.run(check, cwd=REPO, check=True, capture_output=True)
