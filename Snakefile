@@ -22,6 +22,7 @@ include: "workflow/rules/common.smk"
 include: "workflow/rules/data_inputs.smk"
 include: "workflow/rules/data.smk"
 include: "workflow/rules/inference.smk"
+include: "workflow/rules/audit_inputs.smk"
 include: "workflow/rules/audit.smk"
 
 

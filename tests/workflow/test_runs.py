@@ -220,3 +220,13 @@ def test_lint_and_format_are_clean():
     assert "Lints for" not in done.stderr + done.stdout, done.stderr
     check = [tools / "snakefmt", "--check", "Snakefile", "workflow"]
     subprocess.run(check, cwd=REPO, check=True, capture_output=True)
+
+
+def test_the_audit_counts_what_is_missing_and_a_later_audit_waits_for_it(desk):
+    desk.add_samples(["a", "b", "c"])
+    desk.add_model("loud")
+    assert "nothing is wrong" in desk.run("pilot_loud")
+    assert "1 missing of 3" in desk.run("audit_now", ok=None)
+    desk.run("audit", ok=None)
+    assert desk.results("loud") == {"a", "b", "c"}
+    assert (desk.path / "results" / "audit" / "index.html").exists()

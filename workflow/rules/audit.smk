@@ -1,24 +1,7 @@
 # From published results to a verdict: metrics, rules, report.
 #
 # The audit of `audit` and `audit_<model>` waits for every result; `audit_now` judges what is there,
-# with what is missing counted as missing.
-
-
-def audit_options(wildcards=None):
-    """Optional inputs of the audit, as command-line options, if they exist."""
-    found = {
-        "--deny": config.get("deny_list"),
-        "--transcripts": "work/audit/transcripts.jsonl",
-        "--probes": "work/audit/probes",
-    }
-    return " ".join(f"{key} {path}" for key, path in found.items() if path and Path(path).exists())
-
-
-AUDIT_COMMAND = (
-    '"$HFD_PYTHON" "$HFD_SCRIPTS"/audit.py --manifest {params.manifest:q} --work work'
-    " --checks work/checks --models-file {params.models_file:q} --cache work/audit/players"
-    " --jobs {threads} {params.options} --models {params.models:q}"
-)
+# with what is missing counted as missing, and writes to results/audit_now, which nothing waits for.
 
 
 rule audit:
@@ -34,29 +17,35 @@ rule audit:
         ),
     log:
         "logs/audit.log",
+    conda:
+        "../../envs/workflow.yaml"
     threads: 2
     params:
         manifest=config["manifest"],
-        models_file=f"{workflow.basedir}/config/models.yaml",
+        models_file=AUDIT_MODELS_FILE,
         models=IN_ALL,
         options=audit_options,
     message:
         "audit of all models"
     shell:
-        AUDIT_COMMAND + " --out {output:q} 2>&1 | tee {log:q}"
+        f"{AUDIT_COMMAND} --out {{output:q}} 2>&1 | tee {{log:q}}"
 
 
 rule audit_now:
+    log:
+        "logs/audit_now.log",
+    conda:
+        "../../envs/workflow.yaml"
     threads: 2
     params:
         manifest=config["manifest"],
-        models_file=f"{workflow.basedir}/config/models.yaml",
+        models_file=AUDIT_MODELS_FILE,
         models=list(MODELS),
         options=audit_options,
     message:
         "audit of what there is"
     shell:
-        AUDIT_COMMAND + " --out results/audit"
+        f"{AUDIT_COMMAND} --out results/audit_now 2>&1 | tee {{log:q}}"
 
 
 for name in MODELS:
@@ -76,13 +65,15 @@ for name in MODELS:
             ),
         log:
             f"logs/audit_{name}.log",
+        conda:
+            "../../envs/workflow.yaml"
         threads: 2
         params:
             manifest=config["manifest"],
-            models_file=f"{workflow.basedir}/config/models.yaml",
+            models_file=AUDIT_MODELS_FILE,
             models=[name],
             options=audit_options,
         message:
             f"audit of {name}"
         shell:
-            AUDIT_COMMAND + " --out {output:q} 2>&1 | tee {log:q}"
+            f"{AUDIT_COMMAND} --out {{output:q}} 2>&1 | tee {{log:q}}"

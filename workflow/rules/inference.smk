@@ -49,9 +49,23 @@ for name, entry in MODELS.items():
             f"pilot_{name}"
         input:
             lambda wildcards, model=name: result_files(model, BOARD.pilot_ids()),
+        log:
+            f"logs/{name}/pilot.log",
         localrule: True
+        conda:
+            "../../envs/workflow.yaml"
+        params:
+            folders=lambda wildcards, model=name: [
+                f"results/{model}/{sample}" for sample in BOARD.pilot_ids()
+            ],
+            manifest=config["manifest"],
+            voice_origin=entry["voice_origin"],
         message:
-            f"{name}: the pilot has its results"
+            f"{name}: validate the pilot's results"
+        shell:
+            'for folder in {params.folders:q}; do "$HFD_PYTHON" "$HFD_SCRIPTS"/verify_results.py'
+            ' "./$folder" --manifest {params.manifest:q} --voice-origin {params.voice_origin};'
+            " done 2>&1 | tee {log:q}"
 
 
 rule reuse_store:
