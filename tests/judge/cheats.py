@@ -113,9 +113,7 @@ def post_tts(results: Path) -> None:
         texts = [line for line in lines if line["kind"] == "text"]
         for n, line in enumerate(line for line in lines if line["kind"] == "audio"):
             line["t"] = round(texts[-1]["t"] + 0.21 + 0.0137 * n + 0.01 * len(texts), 6)
-        for n, line in enumerate(forgery.of("text")):
-            if line not in texts:
-                forgery.drop([line])
+        forgery.drop([line for line in forgery.of("text") if line not in texts])
         forgery.drop([line for line in forgery.of("audio") if line not in lines])
         _after_open(forgery)
 
