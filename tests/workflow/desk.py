@@ -78,6 +78,7 @@ class Desk:
     path: Path
     models: dict[str, Any] = field(default_factory=dict)
     config: dict[str, Any] = field(default_factory=dict)
+    profile: Path = REPO / "profiles" / "local"
     runs: int = 0
 
     def add_samples(self, ids: Iterable[str], task: str = "chat", pictures: int = 20) -> None:
@@ -130,7 +131,8 @@ class Desk:
     def start(self, *args: str, environment: Mapping[str, str] = MappingProxyType({})) -> Started:
         """Start Snakemake in the folder; what it prints goes to a file, so that no pipe fills."""
         self.write_config()
-        command = [sys.executable, "-m", "snakemake", "-s", str(REPO / "Snakefile"), *args]
+        command = [sys.executable, "-m", "snakemake", "-s", str(REPO / "Snakefile")]
+        command += ["--profile", str(self.profile), *args]
         self.runs += 1
         log = self.path / f"run{self.runs}.txt"
         with log.open("w") as stream:

@@ -29,7 +29,7 @@ def test_ten_kills_of_snakemake_and_the_worker_cost_at_most_the_sample_in_flight
     desk.add_model("loud", pace_s=0.06)
     kills = 0
     while kills < 10:
-        run = desk.start("results_loud", "--cores", "2")
+        run = desk.start("results_loud")
         _wait_for_begin(desk, desk.calls("loud").total(), run)
         time.sleep(rng.uniform(0, 0.6))
         if run.process.poll() is not None:

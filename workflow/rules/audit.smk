@@ -17,6 +17,7 @@ rule audit:
         ),
     log:
         "logs/audit.log",
+    localrule: LIGHT_HERE
     conda:
         "../../envs/workflow.yaml"
     threads: 2
@@ -34,6 +35,7 @@ rule audit:
 rule audit_now:
     log:
         "logs/audit_now.log",
+    localrule: LIGHT_HERE
     conda:
         "../../envs/workflow.yaml"
     threads: 2
@@ -65,6 +67,7 @@ for name in MODELS:
             ),
         log:
             f"logs/audit_{name}.log",
+        localrule: LIGHT_HERE
         conda:
             "../../envs/workflow.yaml"
         threads: 2

@@ -32,6 +32,7 @@ except HfdError as error:
     raise WorkflowError(str(error))
 
 MODELS = config["models"]
+LIGHT_HERE = config["light_jobs"] == "here"
 IN_ALL = [name for name, entry in MODELS.items() if entry["in_all"]]
 
 

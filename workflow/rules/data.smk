@@ -17,6 +17,7 @@ rule compile_hesitation:
         "logs/compile_hesitation/{sample}.{recipe}.log",
     wildcard_constraints:
         recipe="[0-9a-f]+",
+    localrule: LIGHT_HERE
     conda:
         "../../envs/workflow.yaml"
     threads: 1
@@ -62,6 +63,7 @@ rule check_sample:
         "work/checks/{sample}.json",
     log:
         "logs/check_sample/{sample}.log",
+    localrule: LIGHT_HERE
     conda:
         "../../envs/workflow.yaml"
     threads: 1

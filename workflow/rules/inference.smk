@@ -97,7 +97,7 @@ rule publish:
         "results/{model}/{sample}/result.json",
     log:
         "logs/{model}/publish/{sample}.log",
-    localrule: True
+    localrule: LIGHT_HERE
     conda:
         "../../envs/workflow.yaml"
     params:

@@ -1,0 +1,207 @@
+"""A real Slurm of one node, from Debian packages, without systemd: slurmctld, slurmd, munge.
+
+Needs root and ``apt-get install slurm-wlm munge`` (with accounting also slurmdbd, mariadb-server).
+Its configuration lies in a folder of its own; nothing under /etc/slurm is touched.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+GPUS = 4
+
+SLURM_CONF = """
+ClusterName=tiny
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={port}
+SlurmdPort={node_port}
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd.log
+ProctrackType=proctrack/pgid
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/linux
+JobAcctGatherFrequency=task=1
+JobAcctGatherParams=OverMemoryKill
+SwitchType=switch/none
+MpiDefault=none
+ReturnToService=2
+SlurmdParameters=config_overrides
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+SchedulerParameters=sched_interval=1,batch_sched_delay=0,defer_batch
+MinJobAge=600
+KillWait=5
+OverTimeLimit=0
+GresTypes=gpu
+DefMemPerCPU=200
+{accounting}
+NodeName={host} NodeAddr=127.0.0.1 CPUs=16 SocketsPerBoard=1 CoresPerSocket=16 \
+RealMemory=64000 Gres=gpu:h100:{gpus} State=UNKNOWN
+PartitionName=main Nodes={host} Default=YES MaxTime=1-0 State=UP OverSubscribe=NO
+"""
+
+ACCOUNTING = """AccountingStorageType=accounting_storage/slurmdbd
+AccountingStorageHost=127.0.0.1
+AccountingStoragePort={port}
+AccountingStorageTRES=gres/gpu
+AccountingStoreFlags=job_comment"""
+
+SLURMDBD_CONF = """AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket
+DbdHost=localhost
+DbdAddr=127.0.0.1
+DbdPort={port}
+SlurmUser=root
+PidFile={folder}/slurmdbd.pid
+LogFile={folder}/slurmdbd.log
+StorageType=accounting_storage/mysql
+StorageHost=localhost
+StorageUser=root
+StorageLoc=slurm_acct_db
+"""
+
+
+@dataclass
+class Cluster:
+    """The daemons of one test cluster.
+
+    Attributes:
+        folder: configuration, state, logs and process ids.
+        accounting: run slurmdbd and MariaDB as well.
+    """
+
+    folder: Path
+    accounting: bool = False
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"SLURM_CONF": str(self.folder / "slurm.conf")}
+
+    def start(self) -> None:
+        for name in ("state", "spool"):
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
+        self._write_configuration()
+        self._start_munge()
+        if self.accounting:
+            self._start_database()
+        self.start_slurmctld()
+        self.start_slurmd()
+        self.wait_until_idle()
+
+    def stop(self) -> None:
+        self.run("scancel", "--user=root", check=False)
+        for name in ("slurmd", "slurmctld", "slurmdbd", "mariadb", "munged"):
+            self.kill(name, signal.SIGTERM)
+
+    def start_slurmctld(self) -> None:
+        self.run("slurmctld", "-f", str(self.folder / "slurm.conf"))
+
+    def start_slurmd(self) -> None:
+        self.run("slurmd", "-f", str(self.folder / "slurm.conf"))
+
+    def kill(self, daemon: str, how: signal.Signals = signal.SIGKILL) -> None:
+        """Signal a daemon by its pid file and wait until it is gone."""
+        pid_file = self.folder / f"{daemon}.pid"
+        if not pid_file.exists():
+            return
+        pid = int(pid_file.read_text())
+        try:
+            os.kill(pid, how)
+            for _ in range(100):
+                os.kill(pid, 0)
+                time.sleep(0.1)
+        except ProcessLookupError:
+            pass
+
+    def run(self, *command: str, check: bool = True) -> str:
+        """Run a Slurm command against this cluster; return what it printed."""
+        done = subprocess.run(
+            command, env=os.environ | self.environment, text=True, check=False,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        assert not check or done.returncode == 0, f"{command}: {done.stdout}"
+        return done.stdout
+
+    def jobs(self) -> list[str]:
+        """Ids of the running jobs."""
+        return self.run("squeue", "--noheader", "--states=RUNNING", "--format=%i").split()
+
+    def submissions(self) -> int:
+        """How many jobs have been submitted so far."""
+        return (self.folder / "slurmctld.log").read_text().count("_slurm_rpc_submit_batch_job")
+
+    def wait_until_idle(self) -> None:
+        for _ in range(120):
+            if "idle" in self.run("sinfo", "--noheader", "--format=%T", check=False):
+                return
+            time.sleep(0.5)
+        raise AssertionError((self.folder / "slurmctld.log").read_text()[-3000:])
+
+    def _write_configuration(self) -> None:
+        host = socket.gethostname().split(".")[0]
+        accounting = (
+            ACCOUNTING.format(port=17819)
+            if self.accounting
+            else "AccountingStorageType=accounting_storage/none"
+        )
+        text = SLURM_CONF.format(
+            host=host, folder=self.folder, port=17817, node_port=17818, gpus=GPUS,
+            accounting=accounting,
+        )  # fmt: skip
+        (self.folder / "slurm.conf").write_text(text)
+        for number in range(GPUS):  # clones of /dev/null stand for the cards
+            if not Path(f"/dev/fakegpu{number}").exists():
+                os.mknod(f"/dev/fakegpu{number}", 0o20666, os.makedev(1, 3))
+        gres = f"AutoDetect=off\nName=gpu Type=h100 File=/dev/fakegpu[0-{GPUS - 1}]\n"
+        (self.folder / "gres.conf").write_text(gres)
+        (self.folder / "cgroup.conf").write_text("CgroupAutomount=no\n")
+
+    def _start_munge(self) -> None:
+        key = self.folder / "munge.key"
+        key.write_bytes(os.urandom(128))
+        key.chmod(0o400)
+        self.run(
+            "munged", "--force", f"--socket={self.folder}/munge.socket", f"--key-file={key}",
+            f"--pid-file={self.folder}/munged.pid", f"--log-file={self.folder}/munged.log",
+            f"--seed-file={self.folder}/munged.seed",
+        )  # fmt: skip
+
+    def _start_database(self) -> None:
+        data, sock = self.folder / "mysql", self.folder / "mysql.socket"
+        self.run("mariadb-install-db", f"--datadir={data}", "--user=root")
+        options = [
+            "--no-defaults", f"--datadir={data}", f"--socket={sock}", "--user=root",
+            "--bind-address=127.0.0.1", "--port=17820", f"--pid-file={self.folder}/mariadb.pid",
+        ]  # fmt: skip
+        with (self.folder / "mariadb.log").open("w") as log:
+            subprocess.Popen(["mariadbd", *options], stdout=log, stderr=log, start_new_session=True)
+        while "alive" not in self.run("mariadb-admin", f"--socket={sock}", "ping", check=False):
+            time.sleep(0.2)
+        # slurmdbd talks TCP: root without a password, on this loopback port alone.
+        self.run(
+            "mariadb", f"--socket={sock}", "-e",
+            "create database slurm_acct_db; create user 'slurm'@'127.0.0.1' identified by 'x';"
+            " grant all on slurm_acct_db.* to 'slurm'@'127.0.0.1';",
+        )  # fmt: skip
+        conf = self.folder / "slurmdbd.conf"
+        text = SLURMDBD_CONF.format(folder=self.folder, port=17819)
+        text = text.replace("StorageHost=localhost", "StorageHost=127.0.0.1\nStoragePort=17820")
+        conf.write_text(text.replace("StorageUser=root", "StorageUser=slurm\nStoragePass=x"))
+        conf.chmod(0o600)
+        self.run("slurmdbd")
+        while "tiny" not in self.run("sacctmgr", "--immediate", "add", "cluster", "tiny", check=False):
+            time.sleep(0.5)
