@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from hfd.data.demo_files import make_demo
-
 PACKAGES = Path(__file__).parents[1] / ".demo/packages"
 
 
 @pytest.fixture(scope="session")
 def demo_folder(tmp_path_factory):
+    from hfd.data.demo_files import make_demo  # a model's environment lacks what it needs
+
     folder = tmp_path_factory.mktemp("demo") / "data"
     make_demo(folder, PACKAGES)
     return folder
