@@ -88,7 +88,11 @@ def random_parts(device: torch.device, seed: int = 0) -> Parts:
     for name, weight in model.named_parameters():
         if "token2wav" not in name:
             weight.data = weight.data.to(torch.bfloat16)  # buffers stay float32, as when loaded
-        if weight.ndim > 1:
+        if "embed_tokens" in name:
+            weight.normal_(0, 1)
+        elif "conv_post" in name:
+            weight.normal_(0, 0.002)  # keeps the samples from clipping
+        elif weight.ndim > 1:
             weight.normal_(0, weight[0].numel() ** -0.5)
     if device.type == "cuda":
         torch.cuda.empty_cache()

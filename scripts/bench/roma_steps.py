@@ -10,9 +10,10 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import tempfile
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +24,7 @@ import numpy as np
 import torch
 from roma_model import RandomRoma, random_parts
 
+from hfd.data.manifest import Sample
 from hfd.errors import run_cli
 from hfd.models.base import SampleInfo
 from hfd.models.roma import unit as units
@@ -33,9 +35,14 @@ from hfd.models.roma.steps import Steps
 from hfd.models.roma.vocoder import Vocoder, block_noise
 from hfd.models.roma.voice import ALL, Markers, Voice
 from hfd.stream.events import Audio
+from hfd.stream.reader import probe
+from hfd.stream.session import Run, run_sample
 from hfd.stream.units import Frame, Unit
 
 KINDS = ("graphs", "eager")
+THREADS = ThreadPoolExecutor(2)
+Second = tuple[torch.Tensor, units.Grid, torch.Tensor]
+"""Patches, grid and log-mel of one second."""
 TOKENS_PER_SPOKEN_SECOND = 4
 BANDWIDTH = 4.3e12
 """Bytes a second that a device-to-device copy moves on an H200."""
@@ -50,13 +57,18 @@ class Bench:
         began = time.perf_counter()
         self.steps: Steps = make_steps(parts, self.settings)
         self.warm_up_s = time.perf_counter() - began
-        self.second = prepare(parts, make_unit(0))
+        self.unit = make_unit(0)
+        self.second = prepare(parts, self.unit)
         self.steps.begin(self.second[1])
         self.position = 0
 
-    def listen(self) -> None:
+    def hear_and_see(self) -> None:
+        """A whole listening second, the CPU's part too."""
+        self.listen(prepare(self.parts, self.unit))
+
+    def listen(self, second: Second | None = None) -> None:
         """Read one second, up to the speak head's answer, and give it to the talker."""
-        patches, grid, mel = self.second
+        patches, grid, mel = second or self.second
         embeds, positions = self.unit_embeds(patches, grid, mel)
         thought = self.think(embeds, positions)
         self.parts.head.probability(thought.layers)
@@ -135,10 +147,10 @@ def at(unit: Unit, index: int, is_last: bool = False) -> Unit:
     return replace(unit, index=index, start=16_000 * index, frames=frames, is_last=is_last)
 
 
-def prepare(parts: Parts, unit: Unit) -> tuple[torch.Tensor, units.Grid, torch.Tensor]:
-    """The CPU's part of a second."""
-    pictures = units.choose_pictures(unit, None)
-    patches, grid = units.patchify([units.resize(frame.rgb) for frame in pictures])
+def prepare(parts: Parts, unit: Unit) -> Second:
+    """The CPU's part of a second, as the runner does it; pictures are turned into RGB anew."""
+    pictures = [Frame(f.index, f.picture) for f in units.choose_pictures(unit, None)]
+    patches, grid = units.patchify(list(THREADS.map(lambda f: units.resize(f.rgb), pictures)))
     return patches, grid, units.log_mel(parts.mel, unit.pcm)
 
 
@@ -172,7 +184,7 @@ def time_steps(bench: Bench, repeats: int) -> dict[str, float]:
         "think unit": median_ms(lambda: bench.think(*bench.unit_embeds(*bench.second)), repeats),
         "think token": median_ms(bench.token, repeats),
         "talker reads unit": median_ms(lambda: steps.read_context(embeds, positions), repeats),
-        "listening second": median_ms(bench.listen, repeats),
+        "listening second": median_ms(bench.hear_and_see, repeats),
     }
     steps.start_speech(opening, bench.position, torch.rand(400))
 
@@ -201,17 +213,22 @@ def time_vocoder(bench: Bench, repeats: int) -> dict[str, float]:
 def time_cpu(parts: Parts) -> dict[str, float]:
     """Milliseconds of what the CPU does for one second of 1280 x 720 media."""
     unit = make_unit(0)
-    rgb = [frame.rgb for frame in units.choose_pictures(unit, None)]
+    pictures = units.choose_pictures(unit, None)
+    rgb = [frame.rgb for frame in pictures]
     small = [units.resize(picture) for picture in rgb]
+    tokens = list(range(25))
+
+    def to_rgb() -> list[np.ndarray]:
+        return [Frame(frame.index, frame.picture).rgb for frame in pictures]
+
     return {
-        "two pictures to RGB and resized": median_ms(
-            lambda: [units.resize(f.picture.to_ndarray(format="rgb24")) for f in unit.frames[::2]],
-            10,
-        ),
+        "two pictures to RGB": median_ms(to_rgb, 10),
+        "two pictures resized": median_ms(lambda: [units.resize(p) for p in rgb], 10),
         "patchify": median_ms(lambda: units.patchify(small), 10),
         "log-mel": median_ms(lambda: units.log_mel(parts.mel, unit.pcm), 10),
-        "decode to text, 25 tokens": median_ms(
-            lambda: parts.tokenizer.decode(list(range(25)), skip_special_tokens=True), 10
+        "all of these, in two threads": median_ms(lambda: prepare(parts, unit), 10),
+        "25 tokens to text": median_ms(
+            lambda: parts.tokenizer.decode(tokens, skip_special_tokens=True), 10
         ),
     }
 
@@ -219,63 +236,85 @@ def time_cpu(parts: Parts) -> dict[str, float]:
 def compare(parts: Parts, settings: Settings, seconds: int) -> dict[str, Any]:
     """Greedy tokens and codes of both implementations from one context.
 
-    After a difference both go on from the plain path's choice, so each difference stands alone; it
-    is listed with its number, both choices, the best logit and its lead over the next one.
+    After a difference both go on from the plain path's choice, so each difference stands alone. It
+    is listed with its number, both choices, how far the plain path's logits of the two lie apart,
+    and the largest distance between the two paths' logits at that step: a tie within rounding is
+    one whose lead is smaller than what rounding moved.
     """
     greedy = parse_settings({**vars(settings), "temperature": 0.0})
-    plain, fast = (Bench(parts, greedy, kind) for kind in ("eager", "graphs"))
-    for bench in (plain, fast):
-        bench.fill(seconds)
-    token, states, token_differences = 5, [], []
-    with last_output(parts.model.thinker.lm_head) as logits:
-        for number in range(50):
-            wanted, state = plain.token(token)
-            lead = top_lead(logits[-1])
-            got, _ = fast.token(token)
-            if got != wanted:
-                token_differences.append([number, wanted, got, *lead])
-            token = wanted
-            states.append(state)
-    code_differences, said = [], set()
-    opening = torch.stack(states[:2])
-    with last_output(parts.model.talker.codec_head) as logits:
+    with (
+        last_output(parts, parts.model.thinker.lm_head) as tokens_at,
+        last_output(parts, parts.model.talker.codec_head) as codes_at,
+    ):
+        plain, fast = (Bench(parts, greedy, kind) for kind in ("eager", "graphs"))
         for bench in (plain, fast):
-            bench.steps.start_speech(opening, bench.position, torch.zeros(300))
-            if bench is plain:
-                lead = top_lead(logits[-1])
-        for number in range(200):
-            wanted, got = plain.steps.read_code(), fast.steps.read_code()
-            if got != wanted:
-                code_differences.append([number, wanted, got, *lead])
-                fast.steps._code.fill_(wanted)
-                fast.steps._seen[wanted] = True
-                fast.steps._seen[got] = got in said
-            said.add(wanted)
-            state = states[min(number + 2, len(states) - 1)]
-            plain.steps.next_code(state)
-            lead = top_lead(logits[-1])
-            fast.steps.next_code(state)
-    return {"tokens": 50, "token_differences": token_differences} | {
+            bench.fill(seconds)
+        found, states = compare_tokens(plain, fast, tokens_at)
+        return found | compare_codes(plain, fast, states, codes_at)
+
+
+def compare_tokens(plain: Bench, fast: Bench, logits: torch.Tensor):
+    token, states, differences, distances = 5, [], [], []
+    for number in range(50):
+        wanted, state = plain.token(token)
+        ours = logits.clone()
+        got, _ = fast.token(token)
+        distances.append(float((ours - logits).abs().max()))
+        if got != wanted:
+            lead = float(ours[wanted] - ours[got])
+            differences.append([number, wanted, got, lead, distances[-1]])
+        token = wanted
+        states.append(state)
+    return {
+        "tokens": 50,
+        "token_logits_apart": statistics.median(distances),
+        "token_differences": differences,
+    }, states
+
+
+def compare_codes(plain: Bench, fast: Bench, states: list[torch.Tensor], logits: torch.Tensor):
+    differences, distances, said = [], [], set()
+    newest = {}
+    opening = torch.stack(states[:2])
+    for bench in (plain, fast):
+        bench.steps.start_speech(opening, bench.position, torch.zeros(300))
+        newest[bench.kind] = logits.clone()
+    for number in range(200):
+        wanted, got = plain.steps.read_code(), fast.steps.read_code()
+        ours, theirs = newest["eager"], newest["graphs"]
+        distances.append(float((ours - theirs).abs().max()))
+        if got != wanted:
+            lead = float(ours[wanted] - ours[got])
+            differences.append([number, wanted, got, lead, distances[-1]])
+            fast.steps._code.fill_(wanted)
+            fast.steps._seen[wanted] = True
+            fast.steps._seen[got] = got in said
+        said.add(wanted)
+        state = states[min(number + 2, len(states) - 1)]
+        for bench in (plain, fast):
+            bench.steps.next_code(state)
+            newest[bench.kind] = logits.clone()
+    return {
         "codes": 200,
-        "code_differences": code_differences,
+        "distinct_codes": len(said),
+        "code_logits_apart": statistics.median(distances),
+        "code_differences": differences,
     }
 
 
 @contextmanager
-def last_output(module: torch.nn.Module) -> Iterator[deque[torch.Tensor]]:
-    """The module's newest output, while the block runs."""
-    newest: deque[torch.Tensor] = deque(maxlen=1)
-    hook = module.register_forward_hook(lambda _, __, out: newest.append(out.float().flatten()))
+def last_output(parts: Parts, head: torch.nn.Linear) -> Iterator[torch.Tensor]:
+    """The head's newest output; a graph captured inside the block writes it too."""
+    newest = torch.zeros(head.out_features, device=parts.device)
+
+    def keep(_: Any, __: Any, out: torch.Tensor) -> None:
+        newest.copy_(out.flatten())
+
+    hook = head.register_forward_hook(keep)
     try:
         yield newest
     finally:
         hook.remove()
-
-
-def top_lead(values: torch.Tensor) -> list[float]:
-    """The best logit, and its lead over the next one."""
-    first, second = torch.topk(values, 2).values.tolist()
-    return [round(first, 5), round(first - second, 5)]
 
 
 def compare_sound(parts: Parts, settings: Settings) -> dict[str, float]:
@@ -345,6 +384,17 @@ def end_to_end(model: RandomRoma, media_s: int) -> dict[str, float]:
     return {"rtf": took / media_s, "spoken_share": sum(sound) / 24_000 / media_s}
 
 
+def through_session(model: RandomRoma, media: Path) -> dict[str, Any]:
+    """A compiled file through the real session, with its files written: what its result says."""
+    info = probe(media)
+    sample = Sample("bench", "bench", media, None, info.seconds, {}, 1)
+    run = Run("roma", "roma", vars(model.settings), 0, model.identity)
+    with tempfile.TemporaryDirectory() as folder:
+        result = run_sample(model, run, sample, Path(folder), fingerprint="0" * 64)
+    listen_s = result["first_audio_s"] - result["first_token_s"]
+    return {**result["rtf"], "text_to_audio_s": listen_s, "first_token_s": result["first_token_s"]}
+
+
 def forced(kind: str) -> dict[str, Any]:
     """Settings that give 6 s of speech (24 tokens, 300 codes) every 18 s."""
     return {
@@ -387,7 +437,9 @@ def floors(parts: Parts) -> dict[str, float]:
     }
 
 
-def measure(parts: Parts, settings: Settings, contexts: list[int], repeats: int) -> Iterator[Any]:
+def measure(
+    parts: Parts, settings: Settings, contexts: list[int], repeats: int, media: Path | None
+) -> Iterator[Any]:
     """All measurements, one (name, value) at a time, so that an end comes with what was done."""
     yield "model_gb", memory()
     yield "floor_ms", floors(parts)
@@ -405,10 +457,13 @@ def measure(parts: Parts, settings: Settings, contexts: list[int], repeats: int)
             yield f"{kind} memory {seconds}", memory()
         del bench
         model = RandomRoma({**vars(settings), **forced(kind)}, parts)
-        model.load()
+        model.identity = model.load()
         yield f"{kind} first_sound_s", first_sound(model, min(60, contexts[-1]))
         if kind == "graphs":
             yield f"{kind} end_to_end", end_to_end(model, min(60, contexts[-1]))
+            if media is not None:
+                yield f"{kind} session", through_session(model, media)
+        model.unload()
         del model
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
@@ -421,6 +476,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, help="JSON file for all numbers")
     parser.add_argument("--tiny", type=Path, metavar="SNAPSHOT", help="a tiny snapshot instead")
     parser.add_argument("--contexts", type=int, nargs="+", default=[10, 60, 300], help="seconds")
+    parser.add_argument("--media", type=Path, help="compiled file to run through the session")
     parser.add_argument("--repeats", type=int, default=20)
     options = parser.parse_args(argv)
     if options.tiny:
@@ -433,7 +489,9 @@ def main(argv: list[str] | None = None) -> int:
         parts = random_parts(torch.device("cuda:0"))
     numbers: dict[str, Any] = {"torch": torch.__version__}
     with torch.no_grad():
-        for name, value in measure(parts, settings, options.contexts, options.repeats):
+        for name, value in measure(
+            parts, settings, options.contexts, options.repeats, options.media
+        ):
             numbers[name] = value
             print(f"{name}: {json.dumps(value)}", flush=True)
             options.out.write_text(json.dumps(numbers, indent=1))

@@ -1,4 +1,4 @@
-"""Attention of the language models over a static cache, for shapes that never change.
+"""Attention over a static cache, for shapes that never change.
 
 Key and value heads are shared by groups of query heads. Upstream's path copies them once per query
 head where there is a mask; here the group's queries become rows of one head instead, so the cache
@@ -8,15 +8,9 @@ attended in parallel and joined by their log-sum-exp.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
-
 import torch
 from torch.nn import functional as F
-from transformers import AttentionInterface
 
-NAME = "hfd_static_cache"
 MASKED = -30_000.0
 """Added to the score of a masked slot: finite, so that a part without a single slot gives a number,
 and far enough below every score that its weight is exactly 0."""
@@ -25,32 +19,30 @@ MAX_PARTS = 32
 
 
 def static_attention(
-    module: torch.nn.Module,
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
-    attention_mask: torch.Tensor,
+    bias: torch.Tensor,
     scaling: float,
-    **_: Any,
-) -> tuple[torch.Tensor, None]:
-    """Upstream's attention interface.
+) -> torch.Tensor:
+    """Attention of a few tokens over many slots.
 
     Args:
         query: [1, heads, tokens, width].
         key, value: [1, shared heads, slots, width].
-        attention_mask: additive, [1, 1, group * tokens, slots], from `causal_bias`.
+        bias: additive mask from `causal_bias`, [1, 1, group * tokens, slots].
 
     Returns:
-        [1, tokens, heads, width].
+        [tokens, heads * width].
     """
     _, heads, tokens, width = query.shape
     shared = key.shape[1]
     rows = query.reshape(1, shared, heads // shared * tokens, width)
     if tokens == 1 and query.is_cuda:
-        out = _in_parts(rows, key, value, attention_mask, scaling)
+        out = _in_parts(rows, key, value, bias, scaling)
     else:
-        out = F.scaled_dot_product_attention(rows, key, value, attention_mask, scale=scaling)
-    return out.reshape(1, heads, tokens, width).transpose(1, 2), None
+        out = F.scaled_dot_product_attention(rows, key, value, bias, scale=scaling)
+    return out.reshape(heads, tokens, width).transpose(0, 1).reshape(tokens, heads * width)
 
 
 def _in_parts(rows, key, value, bias, scaling):
@@ -64,7 +56,7 @@ def _in_parts(rows, key, value, bias, scaling):
         queries, keys, values, biases, True, scale=scaling
     )
     share = torch.softmax(log_sum[..., : rows.shape[2]], dim=0)
-    return (out.float() * share[..., None]).sum(0, keepdim=True).to(rows.dtype)
+    return (out * share[..., None]).sum(0, keepdim=True).to(rows.dtype)
 
 
 def causal_bias(start: torch.Tensor, tokens: int, slots: int, group: int, dtype) -> torch.Tensor:
@@ -73,40 +65,3 @@ def causal_bias(start: torch.Tensor, tokens: int, slots: int, group: int, dtype)
     beyond = torch.arange(slots, device=start.device) > last[:, None]
     bias = torch.zeros(tokens, slots, dtype=dtype, device=start.device).masked_fill(beyond, MASKED)
     return bias.repeat(group, 1)[None, None]
-
-
-AttentionInterface.register(NAME, static_attention)
-
-
-@contextmanager
-def attending(config: Any) -> Iterator[None]:
-    """Let upstream's modules of this config use `static_attention` inside the block."""
-    before, config._attn_implementation = config._attn_implementation, NAME
-    try:
-        yield
-    finally:
-        config._attn_implementation = before
-
-
-class StaticCache:
-    """Keys and values of one file in one block of memory per layer.
-
-    Passed to upstream as ``past_key_values``: it calls `update` in every layer. Slots that hold
-    another file's values, or padding's, are masked and never read with weight.
-    """
-
-    def __init__(self, config: Any, width: int, capacity: int, like: torch.Tensor) -> None:
-        shape = (1, config.num_key_value_heads, capacity, width)
-        self._keys = [like.new_zeros(shape) for _ in range(config.num_hidden_layers)]
-        self._values = [like.new_zeros(shape) for _ in range(config.num_hidden_layers)]
-        self.slots: torch.Tensor
-        self.bucket = capacity
-
-    def update(
-        self, key: torch.Tensor, value: torch.Tensor, layer: int, *_: Any, **__: Any
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Write the new tokens at `slots`; give the first `bucket` slots."""
-        keys, values = self._keys[layer], self._values[layer]
-        keys.index_copy_(2, self.slots, key)
-        values.index_copy_(2, self.slots, value)
-        return keys[:, :, : self.bucket], values[:, :, : self.bucket]

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import torch
 from torch.nn import functional as F
-from transformers.models.qwen2_5_omni.modeling_qwen2_5_omni import apply_rotary_pos_emb_vision
 
+from hfd.models.roma.decoder import rms_norm, rotate, signed
 from hfd.models.roma.unit import Grid
 
 
@@ -31,7 +31,8 @@ class Vision:
             ],
             dim=1,
         ).to(weight.device)
-        self._rotation = encoder.rotary_pos_emb(weight, places)
+        cos, sin = encoder.rotary_pos_emb(weight, places)
+        self._rotation = cos[:, None].float(), signed(sin[:, None].float())
         side = encoder.window_size // encoder.patch_size // encoder.spatial_merge_size
         window = ((rows // side) * grid.width + columns // side).repeat_interleave(4)
         apart = window[:, None] != window[None, :]
@@ -43,8 +44,8 @@ class Vision:
         states = self._encoder.patch_embed(patches)
         for number, block in enumerate(self._encoder.blocks):
             mask = None if number in self._encoder.fullatt_block_indexes else self._mask
-            states = states + self._attend(block.attn, block.norm1(states), mask)
-            states = states + block.mlp(block.norm2(states))
+            states = states + self._attend(block.attn, rms_norm(block.norm1, states), mask)
+            states = states + block.mlp(rms_norm(block.norm2, states))
         return self._encoder.merger(states)
 
     def _attend(self, attention, states, mask):
@@ -52,8 +53,8 @@ class Vision:
             project(states).unflatten(-1, (attention.num_heads, -1))
             for project in (attention.q, attention.k, attention.v)
         )
-        query, key = apply_rotary_pos_emb_vision(query, key, *self._rotation)
-        query, key, value = (part.transpose(0, 1)[None] for part in (query, key, value))
+        both = rotate(torch.stack([query, key]).float(), *self._rotation).to(value.dtype)
+        query, key, value = (part.transpose(0, 1)[None] for part in (*both, value))
         out = F.scaled_dot_product_attention(query, key, value, mask, scale=attention.scaling)
         return attention.proj(out[0].transpose(0, 1).flatten(1))
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,7 @@ class Roma(DuplexModel):
     def load(self) -> Identity:
         began = time.perf_counter()
         self._parts = self.load_parts()
+        self._threads = ThreadPoolExecutor(len(units.PICTURE_OFFSETS))
         loaded = time.perf_counter()
         self._steps = self.make_steps(self._parts)
         self._turns = make_turns(self._parts.tokenizer, self.settings.system_prompt)
@@ -118,7 +120,7 @@ class Roma(DuplexModel):
         if self._listen(unit) in ("answer", "continue"):
             self._speak(unit.t1, due_s, unit.is_last)
         self._voice.advance(due_s)
-        self._voice.catch_up()
+        self._voice.settle()
 
     @torch.no_grad()
     def finish(self) -> Mapping[str, Any]:
@@ -140,6 +142,10 @@ class Roma(DuplexModel):
         self._open_piece = None
         self._picture = None
 
+    def unload(self) -> None:
+        if hasattr(self, "_threads"):
+            self._threads.shutdown()
+
     # Stage one: listen
 
     def _listen(self, unit: Unit) -> str:
@@ -148,7 +154,7 @@ class Roma(DuplexModel):
         pictures = units.choose_pictures(unit, self._picture)
         if unit.frames:
             self._picture = unit.frames[-1]
-        patches, grid = units.patchify([units.resize(frame.rgb) for frame in pictures])
+        patches, grid = units.patchify(self._resized(pictures))
         mel = units.log_mel(self._parts.mel, unit.pcm)
         prepared = time.perf_counter()
         embeds, written = self._unit_embeds(patches, grid, mel)
@@ -167,6 +173,10 @@ class Roma(DuplexModel):
         }
         self._emit(Metric("listen", values))
         return decision
+
+    def _resized(self, pictures: Sequence[Frame]) -> list[np.ndarray]:
+        """Pictures in colour and in size, each in a thread of its own (no Python in the work)."""
+        return list(self._threads.map(lambda frame: units.resize(frame.rgb), pictures))
 
     def _unit_embeds(
         self, patches: torch.Tensor, grid: units.Grid, mel: torch.Tensor

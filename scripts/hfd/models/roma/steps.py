@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
 
+import numpy as np
 import torch
 
 from hfd.models.roma.checkpoint import Parts
@@ -36,6 +37,28 @@ class Thought:
     hidden: torch.Tensor
     layers: torch.Tensor
     token: torch.Tensor
+
+
+@dataclass(frozen=True)
+class Sound:
+    """Samples that are being made.
+
+    Attributes:
+        wave: float32 on the CPU; valid once `is_ready`.
+        event: what tells that the GPU has written it, or None where it waits for nothing.
+    """
+
+    wave: torch.Tensor
+    event: torch.cuda.Event | None = None
+
+    def is_ready(self) -> bool:
+        return self.event is None or self.event.query()
+
+    def samples(self) -> np.ndarray:
+        """The samples; waits for them."""
+        if self.event is not None:
+            self.event.synchronize()
+        return self.wave.numpy()
 
 
 class Steps(Protocol):
@@ -86,7 +109,10 @@ class Steps(Protocol):
         """Mel frames [2 * codes, 80] of `codes` (CPU, int64) from `noise` (CPU, same shape)."""
 
     def make_wave(self, mel: torch.Tensor) -> torch.Tensor:
-        """Samples [240 * frames] in [-1, 1] on the CPU."""
+        """Samples [240 * frames] in [-1, 1]."""
+
+    def start_sound(self, codes: torch.Tensor, noise: torch.Tensor) -> Sound:
+        """Begin to make the samples of `codes`: mel, then wave, beside other steps if possible."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,14 @@ from transformers.cache_utils import DynamicCache
 
 from hfd.models.roma.checkpoint import Parts
 from hfd.models.roma.settings import Settings
-from hfd.models.roma.steps import Sampling, Thought, code_masks, solve_flow, solver_times
+from hfd.models.roma.steps import (
+    Sampling,
+    Sound,
+    Thought,
+    code_masks,
+    solve_flow,
+    solver_times,
+)
 from hfd.models.roma.unit import Grid
 
 
@@ -109,6 +116,9 @@ class EagerSteps:
 
     def make_wave(self, mel: torch.Tensor) -> torch.Tensor:
         return self._parts.model.token2wav.code2wav_bigvgan_model(mel.T[None]).reshape(-1)
+
+    def start_sound(self, codes: torch.Tensor, noise: torch.Tensor) -> Sound:
+        return Sound(self.make_wave(self.make_mel(codes, noise)))
 
     def _talk(self, states: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
         """Feed the talker; the last hidden state [hidden]."""

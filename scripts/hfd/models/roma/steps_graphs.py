@@ -9,16 +9,24 @@ capture the same code runs step by step, which is how the tests compare it with 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
 from hfd.models.roma import encoders, flow
-from hfd.models.roma.attention import StaticCache, attending, causal_bias
+from hfd.models.roma.attention import causal_bias
 from hfd.models.roma.checkpoint import Parts
+from hfd.models.roma.decoder import StaticCache, decode, layer_numbers
 from hfd.models.roma.settings import Settings
-from hfd.models.roma.steps import FRAMES_PER_CODE, Sampling, Thought, code_masks, solver_times
+from hfd.models.roma.steps import (
+    FRAMES_PER_CODE,
+    Sampling,
+    Sound,
+    Thought,
+    code_masks,
+    solver_times,
+)
 from hfd.models.roma.unit import AUDIO_TOKENS, Grid
 from hfd.models.roma.vocoder import CHUNK_BLOCKS, LOOK_AHEAD, LOOK_BACK
 
@@ -65,19 +73,21 @@ class Reader:
 
     Args:
         model: upstream's text model.
-        finish: makes the step's result from the model's output and the index of the last token.
-        width: width of one head.
+        finish: makes the step's result from the states [tokens, hidden] after the norm, the kept
+            states by number, and the index of the last token.
+        keep: numbers of the hidden states that `finish` wants.
         capacity: slots of the cache.
     """
 
     def __init__(
-        self, model: Any, finish: Callable[[Any, torch.Tensor], Any], width: int, capacity: int
+        self, model: Any, finish: Callable[..., Any], keep: Sequence[int], capacity: int
     ) -> None:
         config, weight = model.config, model.norm.weight
         self._model = model
         self._finish = finish
+        self._keep = frozenset(keep)
         self._group = config.num_attention_heads // config.num_key_value_heads
-        self.cache = StaticCache(config, width, capacity, weight)
+        self._cache = StaticCache(model, capacity)
         self.buckets = [*(b for b in BUCKETS if b < capacity), capacity]
         self.embeds = weight.new_zeros(BLOCK, weight.shape[0])
         self.positions = torch.zeros(3, BLOCK, dtype=torch.long, device=weight.device)
@@ -90,20 +100,12 @@ class Reader:
 
     def step(self, tokens: int, bucket: int) -> Any:
         """Run the static inputs' first `tokens` rows through the model, as it is captured."""
-        dtype = self.embeds.dtype
-        self.cache.slots = self.start + torch.arange(tokens, device=self.start.device)
-        self.cache.bucket = bucket
-        bias = causal_bias(self.start, tokens, bucket, self._group, dtype)
-        with attending(self._model.config):
-            out = self._model(
-                inputs_embeds=self.embeds[None, :tokens],
-                position_ids=self.positions[:, None, :tokens],
-                attention_mask={"full_attention": bias},
-                past_key_values=self.cache,
-                use_cache=True,
-                output_hidden_states=True,
-            )
-        return self._finish(out, self.last)
+        slots = self.start + torch.arange(tokens, device=self.start.device)
+        bias = causal_bias(self.start, tokens, bucket, self._group, self.embeds.dtype)
+        positions = self.positions[:, :tokens]
+        embeds = self.embeds[:tokens]
+        states, kept = decode(self._model, embeds, positions, slots, bias, self._cache, self._keep)
+        return self._finish(states, kept, self.last)
 
     def fill(self, embeds: torch.Tensor, positions: torch.Tensor, start: int) -> None:
         """Set the static inputs to at most `BLOCK` tokens at slot `start`."""
@@ -130,6 +132,9 @@ class GraphSteps:
         self._thinker, self._talker = parts.model.thinker, parts.model.talker
         self._sampling = Sampling.from_settings(settings)
         self._pool = torch.cuda.graph_pool_handle() if capture else None
+        # Sound is made on a stream of its own, so its graphs must not share memory with the others.
+        self._side_pool = torch.cuda.graph_pool_handle() if capture else None
+        self._side = torch.cuda.Stream() if capture else None
         self._steps: dict[tuple, Step] = {}
         slots = OPENING_TOKENS + BLOCK + int(settings.max_media_s * TOKENS_PER_SECOND)
         self._capacity = -(-slots // BUCKETS[2]) * BUCKETS[2]
@@ -138,22 +143,18 @@ class GraphSteps:
         self._make_vocoder()
 
     def _make_readers(self) -> None:
-        text, talker = self._thinker.model, self._talker.model
-        head_width = text.config.hidden_size // text.config.num_attention_heads
+        text = self._thinker.model
+        numbers = layer_numbers(self._parts.head.layers, len(text.layers))
 
-        def thought(out: Any, last: torch.Tensor) -> tuple[torch.Tensor, ...]:
-            layers = [out.hidden_states[n][0, last] for n in self._parts.head.layers]
-            hidden = out.last_hidden_state[0]
-            token = self._thinker.lm_head(hidden[last])[0].argmax()
-            return hidden, torch.cat(layers), token
+        def thought(states, kept, last) -> tuple[torch.Tensor, ...]:
+            layers = torch.cat([kept[number][last] for number in numbers])
+            return states, layers, self._thinker.lm_head(states[last])[0].argmax()
 
-        self._think = Reader(text, thought, head_width, self._capacity)
-        self._talk = Reader(
-            talker,
-            lambda out, last: out.last_hidden_state[0, last],
-            talker.config.head_dim,
-            self._capacity,
-        )
+        def state(states, kept, last) -> torch.Tensor:
+            return states[last]
+
+        self._think = Reader(text, thought, numbers, self._capacity)
+        self._talk = Reader(self._talker.model, state, (), self._capacity)
 
     def _make_speech(self) -> None:
         device = self._parts.device
@@ -209,7 +210,7 @@ class GraphSteps:
             vision = encoders.Vision(self._thinker.visual, grid)
             weight = self._thinker.visual.patch_embed.proj.weight
             patches = weight.new_zeros(4 * grid.tokens, weight[0].numel())
-            return patches, self._step(lambda: vision(patches))
+            return patches, Step(lambda: vision(patches), self._pool)
 
         return self._once(("see", grid), make)
 
@@ -217,7 +218,7 @@ class GraphSteps:
         def make() -> tuple[torch.Tensor, Step]:
             tower = self._thinker.audio_tower
             mel = tower.conv1.weight.new_zeros(tower.num_mel_bins, 4 * AUDIO_TOKENS)
-            return mel, self._step(lambda: encoders.hear(tower, mel))
+            return mel, Step(lambda: encoders.hear(tower, mel), self._pool)
 
         return self._once(("hear",), make)
 
@@ -235,7 +236,7 @@ class GraphSteps:
 
     def _block_step(self, kind: str, reader: Reader, tokens: int, bucket: int) -> Step:
         return self._once(
-            (kind, tokens, bucket), lambda: self._step(lambda: reader.step(tokens, bucket))
+            (kind, tokens, bucket), lambda: Step(lambda: reader.step(tokens, bucket), self._pool)
         )
 
     def _read(self, kind: str, reader: Reader, embeds, positions, start: int) -> list[Any]:
@@ -298,7 +299,7 @@ class GraphSteps:
             reader.start += 1
             reader.positions += 1
 
-        return self._once(("code", bucket), lambda: self._step(run))
+        return self._once(("code", bucket), lambda: Step(run, self._pool))
 
     def next_code(self, state: torch.Tensor) -> None:
         self._state.copy_(state)
@@ -330,53 +331,60 @@ class GraphSteps:
 
     def _flow_step(self, blocks: int) -> tuple[flow.FlowStep, Step]:
         def make() -> tuple[flow.FlowStep, Step]:
-            codes = blocks * self._block_codes
-            made = flow.FlowStep(self._dit, self._parts.speaker, codes, self._settings.guidance)
-            return made, self._step(made)
+            made = flow.FlowStep(self._dit, blocks, self._settings.guidance)
+            made.set_valid(blocks * self._dit.block_size)
+            return made, Step(made, self._side_pool)
 
         return self._once(("flow", blocks), make)
 
     def make_mel(self, codes: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
-        count, frames = codes.shape[0], noise.shape[0]
+        count, frames = noise.shape[0] // FRAMES_PER_CODE, noise.shape[0]
         blocks = -(-count // self._block_codes)
-        room = blocks * self._block_codes
         if blocks <= WINDOW_BLOCKS:
             solver, step = self._flow_step(blocks)
         else:
-            guidance = self._settings.guidance
-            solver = step = flow.FlowStep(self._dit, self._parts.speaker, room, guidance)
+            solver = step = flow.FlowStep(self._dit, blocks, self._settings.guidance)
         solver.set_valid(frames)
         solver.state.zero_()
         solver.state[0, :frames] = noise.to(self._parts.device)
-        padded = torch.zeros(room, dtype=torch.long)
+        padded = torch.zeros(blocks * self._block_codes, dtype=torch.long)
         padded[:count] = codes
         solver.inputs.copy_(self._conditions.of(padded.to(self._parts.device)))
-        for times, length in zip(self._conditions.times, self._conditions.steps, strict=True):
-            solver.times.copy_(times)
+        told = self._conditions
+        for modulation, length in zip(told.modulations, told.steps, strict=True):
+            solver.modulation.copy_(modulation)
             solver.step.copy_(length)
             step()
         return solver.state[0, :frames].clone()
+
+    def start_sound(self, codes: torch.Tensor, noise: torch.Tensor) -> Sound:
+        if self._side is None:
+            return Sound(self.make_wave(self.make_mel(codes, noise)))
+        with torch.cuda.stream(self._side):
+            wave = self.make_wave(self.make_mel(codes, noise))
+            host = torch.empty(wave.shape, pin_memory=True)
+            host.copy_(wave, non_blocking=True)
+            event = torch.cuda.Event()
+            event.record()
+        return Sound(host, event)
 
     def _wave_step(self, blocks: int) -> tuple[torch.Tensor, Step]:
         def make() -> tuple[torch.Tensor, Step]:
             frames = blocks * self._dit.block_size
             mel = torch.zeros(frames, self._dit.mel_dim, device=self._parts.device)
-            return mel, self._step(lambda: flow.make_wave(self._vocoder, mel))
+            return mel, Step(lambda: flow.make_wave(self._vocoder, mel), self._side_pool)
 
         return self._once(("wave", blocks), make)
 
     def make_wave(self, mel: torch.Tensor) -> torch.Tensor:
         blocks, rest = divmod(mel.shape[0], self._dit.block_size)
         if rest or blocks > WINDOW_BLOCKS:
-            return flow.make_wave(self._vocoder, mel).cpu()
+            return flow.make_wave(self._vocoder, mel)
         place, step = self._wave_step(blocks)
         place.copy_(mel)
-        return step().cpu()
+        return step()
 
     # Capture
-
-    def _step(self, function: Callable[[], Any]) -> Step:
-        return Step(function, self._pool)
 
     def _once(self, key: tuple, make: Callable[[], Any]) -> Any:
         if key not in self._steps:

@@ -9,12 +9,13 @@ the earlier chunk; its samples are cross-faded, so nothing is lost, doubled or b
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 
 import numpy as np
 import torch
 
-from hfd.models.roma.steps import FRAMES_PER_CODE, HOP, Steps
+from hfd.models.roma.steps import FRAMES_PER_CODE, HOP, Sound, Steps
 
 CHUNK_BLOCKS = (1, 2, 4)
 """Chunk lengths in blocks (12 codes, 0.24 s): short at first, to start early; the last repeats."""
@@ -45,6 +46,7 @@ class Vocoder:
         self._chunks = 0
         self._done = 0
         self._tail: np.ndarray | None = None
+        self._making: deque[tuple[Sound, int, int]] = deque()
         self._ready: list[np.ndarray] = []
 
     @property
@@ -64,34 +66,45 @@ class Vocoder:
             self._decode(end, len(self._codes))
 
     def end(self) -> None:
-        """The piece is over: decode what is left."""
+        """The piece is over: make what is left and wait for it."""
         if len(self._codes) > self._done:
             self._decode(len(self._codes), len(self._codes))
+        self.wait()
         if self._tail is not None:
             self._ready.append(self._tail)
             self._tail = None
 
+    def wait(self) -> None:
+        """Wait for the sound that is being made."""
+        while self._making:
+            self._join(*self._making.popleft())
+
     def take(self) -> list[np.ndarray]:
         """Sound that has become ready, float32 [multiple of 480] each."""
+        while self._making and self._making[0][0].is_ready():
+            self._join(*self._making.popleft())
         ready, self._ready = self._ready, []
         return ready
 
     def _decode(self, end: int, window_end: int) -> None:
-        """Make the chunk from what is done to code `end`, seen in a window to `window_end`."""
+        """Begin the chunk from what is done to code `end`, seen in a window to `window_end`."""
         start = max(0, self._done - LOOK_BACK * self._block)
         codes = torch.tensor(self._codes[start:window_end])
-        mel = self._steps.make_mel(codes, self._noise_of(start, window_end))
-        wave = self._steps.make_wave(mel).numpy()
+        sound = self._steps.start_sound(codes, self._noise_of(start, window_end))
+        self._making.append((sound, self._done - start, end - start))
+        self._done = end
+        self._chunks += 1
+
+    def _join(self, sound: Sound, begin: int, end: int) -> None:
+        """Append codes [begin, end) of a window, faded over from the chunk before."""
         overlap = 1 if self._tail is not None else 0
-        chunk = wave[(self._done - overlap - start) * HOP : (end - start) * HOP].copy()
+        chunk = sound.samples()[(begin - overlap) * HOP : end * HOP].copy()
         if self._tail is not None:
             fade = np.linspace(0, 1, HOP, dtype=np.float32)
             chunk[:HOP] = self._tail * (1 - fade) + chunk[:HOP] * fade
         self._tail = chunk[-HOP:]
         if len(chunk) > HOP:
             self._ready.append(chunk[:-HOP])
-        self._done = end
-        self._chunks += 1
 
     def _noise_of(self, start: int, end: int) -> torch.Tensor:
         """Noise of the codes [start, end), the same whatever window asks for it."""

@@ -87,6 +87,7 @@ class Voice:
         self._play = play
         self._report = report
         self._script: deque[tuple[torch.Tensor, torch.Tensor] | Piece] = deque()
+        self._vocoder = vocoder(0)
         self.heard_until_s = 0.0
         """Media second until which the speech made so far plays, if making it took no time."""
         self.truncated = False
@@ -113,12 +114,18 @@ class Voice:
         Stops earlier where the text is late: a step needs its own text state, never a guess.
         """
         while self.is_busy:
-            self.catch_up()
+            self._catch_up()
             if not self._speak(self._script[0], until_s):
                 return
             self._script.popleft()
 
-    def catch_up(self) -> None:
+    def settle(self) -> None:
+        """Read the context that waits, then hand out all sound that is being made."""
+        self._catch_up()
+        self._vocoder.wait()
+        self._drain()
+
+    def _catch_up(self) -> None:
         """Read all context up to the next piece, so that a later piece can start at once."""
         stretches = []
         while self._script and not isinstance(self._script[0], Piece):
