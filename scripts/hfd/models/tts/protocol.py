@@ -8,6 +8,8 @@ PROTOCOL = "hfd-tts/1"
 SAMPLE_RATE = 24_000
 FRAME_SAMPLES = 1_920
 """Samples of one codec frame: 80.0 ms, of which not one is ever lost."""
+MAX_EMIT_FRAMES = 8
+"""Most frames in one chunk."""
 
 # client to server
 CONFIG = "session.config"

@@ -256,6 +256,8 @@ class Session:
             _integer(config, "seed", 0, 0),
         )
         emit_every = _integer(config, "emit_every_frames", offer.emit_every, 1)
+        if emit_every > protocol.MAX_EMIT_FRAMES:
+            raise ProtocolError("bad_emit_every_frames", f"at most {protocol.MAX_EMIT_FRAMES}")
         ready = {
             "type": protocol.READY,
             "protocol": protocol.PROTOCOL,
