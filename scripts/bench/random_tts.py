@@ -15,10 +15,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import torch
+import torch  # noqa: E402
 
-from hfd.errors import run_cli
-from hfd.models.tts.loading import import_qwen_tts
+from hfd.errors import run_cli  # noqa: E402
+from hfd.models.tts.loading import import_qwen_tts  # noqa: E402
 
 TINY = {
     "talker": {
@@ -54,6 +54,7 @@ ENCODER = {
     "vector_quantization_hidden_dimension": 16, "upsample_groups": 32, "num_quantizers": 16,
 }  # fmt: skip
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<tts_pad>", "<tts_bos>", "<tts_eos>")
+WORD = "assistant"  # one token in the released vocabulary: the prompt counts on it
 
 
 def make_snapshot(folder: Path, sizes: dict[str, Any] = TINY, seed: int = 0) -> Path:
@@ -69,6 +70,9 @@ def make_snapshot(folder: Path, sizes: dict[str, Any] = TINY, seed: int = 0) -> 
     model = Qwen3TTSForConditionalGeneration(config).to(dtype)
     _spread(model)
     model.save_pretrained(folder)
+    saved = json.loads((folder / "config.json").read_text())
+    saved["speaker_encoder_config"] = {"sample_rate": 24000}  # it reads back no more than its own
+    (folder / "config.json").write_text(json.dumps(saved))
     (folder / "generation_config.json").write_text("{}")
     _write_codec(folder / "speech_tokenizer", sizes["codec"], dtype)
     return folder
@@ -90,7 +94,7 @@ def _config(sizes: dict[str, Any], first_special: int) -> dict[str, Any]:
         "talker_config": {
             **talker,
             "vocab_size": 3072, "num_code_groups": 16, "rope_scaling": rope, "rope_theta": 1e6,
-            "text_vocab_size": 151936 if sizes is FULL else first_special + len(SPECIAL),
+            "text_vocab_size": 151936 if sizes is FULL else first_special + len(SPECIAL) + 1,
             "codec_eos_token_id": 2150, "codec_bos_id": 2149, "codec_pad_id": 2148,
             "codec_think_id": 2154, "codec_nothink_id": 2155, "codec_think_bos_id": 2156,
             "codec_think_eos_id": 2157,
@@ -123,7 +127,7 @@ def _write_tokenizer(folder: Path) -> int:
     tokenizer = Qwen2TokenizerFast(
         vocab_file=str(folder / "vocab.json"),
         merges_file=str(folder / "merges.txt"),
-        additional_special_tokens=list(SPECIAL[1:]),
+        additional_special_tokens=[*SPECIAL[1:], WORD],
     )
     tokenizer.save_pretrained(folder)
     return len(vocabulary)

@@ -11,7 +11,6 @@ import dataclasses
 import json
 import logging
 import os
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -362,7 +361,4 @@ def _integer(message: dict[str, Any], key: str, default: int | None, least: int)
 
 def serve_forever(offer: Offer, host: str, port: int) -> None:
     """Run the server in this process until it is interrupted."""
-    logging.basicConfig(
-        level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(name)s %(message)s"
-    )
     asyncio.run(TtsServer(offer).run(host, port))

@@ -36,7 +36,7 @@ class Sampling:
 
     @classmethod
     def from_generation_config(cls, config: dict[str, Any], prefix: str = "") -> Sampling:
-        """Read a snapshot's generation_config.json; `prefix` is ``subtalker_`` for the predictor."""
+        """Read generation_config.json; `prefix` is ``subtalker_`` for the code predictor."""
         sample_key = f"{prefix}dosample" if prefix else "do_sample"
         if config.get(f"{prefix}top_p", 1.0) != 1.0:
             raise ValueError(f"{prefix}top_p other than 1.0 is not supported")
@@ -186,10 +186,7 @@ class QwenVoice:
         """The model's own streaming prompt up to the first text token: [1, 9 or 10, size]."""
         config, talker = self._config, self._talker.config
         language = self._language_id(manner)
-        if language is None:
-            control = [talker.codec_nothink_id]
-        else:
-            control = [talker.codec_think_id]
+        control = [talker.codec_nothink_id if language is None else talker.codec_think_id]
         control.append(talker.codec_think_bos_id)
         control += [] if language is None else [language]
         control += [talker.codec_think_eos_id, talker.spk_id[manner.speaker]]
