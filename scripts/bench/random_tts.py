@@ -15,10 +15,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import torch  # noqa: E402
+import torch
 
-from hfd.errors import run_cli  # noqa: E402
-from hfd.models.tts.loading import import_qwen_tts  # noqa: E402
+from hfd.errors import run_cli
+from hfd.models.tts.loading import import_qwen_tts
 
 TINY = {
     "talker": {
