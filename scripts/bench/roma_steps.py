@@ -22,6 +22,7 @@ from typing import Any
 import av
 import numpy as np
 import torch
+import transformers
 from roma_model import RandomRoma, random_parts
 
 from hfd.data.manifest import Sample
@@ -487,7 +488,7 @@ def main(argv: list[str] | None = None) -> int:
     else:
         settings = parse_settings({"model_path": "random"})
         parts = random_parts(torch.device("cuda:0"))
-    numbers: dict[str, Any] = {"torch": torch.__version__}
+    numbers: dict[str, Any] = {"torch": torch.__version__, "transformers": transformers.__version__}
     with torch.no_grad():
         for name, value in measure(
             parts, settings, options.contexts, options.repeats, options.media

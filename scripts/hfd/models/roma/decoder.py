@@ -51,8 +51,7 @@ def decode(
     Returns:
         States after the last norm, [tokens, hidden], and the kept ones.
     """
-    cos, sin = model.rotary_emb(embeds[None], positions[:, None])
-    cos, sin = cos[0, :, None], signed(sin[0, :, None])
+    cos, sin = multimodal_rotation(model, positions, embeds.dtype)
     bucket = bias.shape[-1]
     states, kept = embeds, {}
     for number, layer in enumerate(model.layers):
@@ -76,6 +75,18 @@ def decode(
     if len(model.layers) in keep:
         kept[len(model.layers)] = states
     return states, kept
+
+
+def multimodal_rotation(
+    model: Any, positions: torch.Tensor, dtype: torch.dtype
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Cosines and signed sines [tokens, 1, width]: each section of the width turns by one axis."""
+    rotary, sections = model.rotary_emb, model.config.rope_parameters["mrope_section"]
+    angles = (positions[:, :, None].float() * rotary.inv_freq.float()).split(sections, dim=-1)
+    half = torch.cat([part[axis % 3] for axis, part in enumerate(angles)], dim=-1)
+    both = torch.cat([half, half], dim=-1)[:, None]
+    scale = rotary.attention_scaling
+    return (both.cos() * scale).to(dtype), signed((both.sin() * scale).to(dtype))
 
 
 def layer_numbers(layers: Sequence[int], count: int) -> list[int]:

@@ -81,11 +81,11 @@ class FlowStep:
     def _make_rotation(self, frames: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Cosines and signed sines [frames, 2 * heads, width]; only head 0 of each half turns."""
         model = self._model
-        places = torch.arange(frames, device=self.state.device)[None]
-        found = model.rotary_embed(self.state, places)
-        half = found[0].shape[-1] // 2
-        angle_cos, angle_sin = (part[0, :, :half] for part in found)
-        cos = torch.ones(frames, 2 * model.num_attention_heads, 2 * half, device=places.device)
+        frequencies = model.rotary_embed.inv_freq.to(self.state)
+        angles = torch.arange(frames, device=frequencies.device)[:, None] * frequencies
+        angle_cos, angle_sin = angles.cos(), angles.sin()
+        width = 2 * frequencies.shape[0]
+        cos = torch.ones(frames, 2 * model.num_attention_heads, width, device=angles.device)
         sin = torch.zeros_like(cos)
         for head in (0, model.num_attention_heads):
             cos[:, head] = angle_cos.repeat_interleave(2, dim=-1)
