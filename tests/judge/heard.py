@@ -1,7 +1,6 @@
-"""What a recogniser would hear in a test model's wav: the words of the recording it plays.
+"""A stand-in for the recogniser: an honest wav is heard as the text of the run that made it.
 
-The test models say the recording's own words (`Talker`), so an honest wav is heard as its honest
-text; the honest text of each wav is noted when the run is made.
+Wavs that were never noted are not heard. The real recogniser is tested in test_transcribe.py.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ rule audit_now:
         f"{AUDIT_COMMAND} --out results/audit_now 2>&1 | tee {{log:q}}"
 
 
-for name in MODELS:
+for name, entry in MODELS.items():
 
     rule:
         name:
@@ -80,3 +80,89 @@ for name in MODELS:
             f"audit of {name}"
         shell:
             f"{AUDIT_COMMAND} --out {{output:q}} 2>&1 | tee {{log:q}}"
+
+    rule:
+        name:
+            f"prefix_probe_{name}"
+        input:
+            config["manifest"],
+        output:
+            f"work/audit/probes/{name}.json",
+        log:
+            f"logs/prefix_probe_{name}.log",
+        conda:
+            environment(name)
+        threads: entry["resources"]["cpus"]
+        resources:
+            **{key: n for key, n in entry["resources"].items() if key != "cpus" and n},
+        params:
+            python=interpreter(name),
+            spec=BOARD.spec(name).to_json(),
+            scratch=f"work/audit/probe/{name}",
+        message:
+            f"{name}: does input after T change what was said before T?"
+        shell:
+            '"{params.python}" "$HFD_SCRIPTS"/prefix_probe.py --spec {params.spec:q}'
+            " --manifest {input:q} --scratch {params.scratch:q} --out {output:q} 2>&1"
+            " | tee {log:q}"
+
+    rule:
+        name:
+            f"render_{name}"
+        input:
+            lambda wildcards, model=name: result_files(model, BOARD.ids()),
+        output:
+            directory(f"results/render/{name}"),
+        log:
+            f"logs/render_{name}.log",
+        conda:
+            "../../envs/workflow.yaml"
+        params:
+            model=name,
+            manifest=config["manifest"],
+        message:
+            f"{name}: watchable videos"
+        shell:
+            '"$HFD_PYTHON" "$HFD_SCRIPTS"/render.py --model {params.model}'
+            " --manifest {params.manifest:q} --out {output:q} 2>&1 | tee {log:q}"
+
+    rule:
+        name:
+            f"deliver_{name}"
+        input:
+            results=lambda wildcards, model=name: result_files(model, BOARD.ids()),
+            audit=f"results/audit_{name}",
+        output:
+            f"results/delivery/results_{name}.tar.gz",
+        log:
+            f"logs/deliver_{name}.log",
+        conda:
+            "../../envs/workflow.yaml"
+        params:
+            model=name,
+            environment=[path for path in [environment(name)] if path],
+        message:
+            f"{name}: delivery"
+        shell:
+            '"$HFD_PYTHON" "$HFD_SCRIPTS"/deliver.py --model {params.model}'
+            " --audit {input.audit:q} --out results/delivery"
+            " --environment {params.environment:q} 2>&1 | tee {log:q}"
+
+
+rule transcripts:
+    input:
+        lambda wildcards: [path for model in IN_ALL for path in result_files(model, BOARD.ids())],
+    output:
+        "work/audit/transcripts.jsonl",
+    log:
+        "logs/transcripts.log",
+    conda:
+        "../../envs/cascade.yaml"
+    params:
+        models=IN_ALL,
+        manifest=config["manifest"],
+    message:
+        "what a recogniser hears in the voices"
+    shell:
+        '"$HFD_PYTHON" "$HFD_SCRIPTS"/transcribe.py --manifest {params.manifest:q}'
+        " --models {params.models:q} --out {output:q} 2>&1 | tee {log:q}"

@@ -1,0 +1,145 @@
+"""Pack one model's results for delivery: folder and archive with checksums, audit and environment.
+
+Refuses when samples are missing or a rule fails; ``--anyway`` packs them under a name that says so,
+with the reasons in the folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import shutil
+import tarfile
+from pathlib import Path
+from typing import Any
+
+from hfd.errors import HfdError, run_cli
+from hfd.files import atomic_path, read_json, replace_folder, sha256_file
+from hfd.judge.findings import FILES
+from hfd.judge.verdict import FAIL
+
+_AUDIT_FILES = ("summary.json", "samples.csv", "metrics.csv", "rules.csv")
+
+
+def main(argv: list[str] | None = None) -> int:
+    args = _parser().parse_args(argv)
+    summary = read_json(args.audit / "summary.json")
+    if args.model not in summary.get("models", []):
+        raise HfdError(
+            f"the audit does not cover {args.model!r}",
+            file=args.audit / "summary.json",
+            remedy=f"Run snakemake audit_{args.model} first",
+        )
+    ids = delivered_ids(args.results / args.model)
+    reasons = problems(summary, args.model) + stale(summary, args.model, ids)
+    if reasons and not args.anyway:
+        raise HfdError(
+            f"is not ready for delivery: {'; '.join(reasons)}",
+            file=args.results / args.model,
+            remedy="Mend it and audit again, or pack it with --anyway, marked INCOMPLETE",
+        )
+    name = f"results_{args.model}" + ("_INCOMPLETE" if reasons else "")
+    target = args.out / name
+    part = args.out / f".{name}.part"
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    try:
+        fill(part, args, ids, reasons)
+        replace_folder(part, target)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    archive = pack(target)
+    print(f"{len(ids)} samples in {target} and {archive}")
+    return 0
+
+
+def delivered_ids(results: Path) -> list[str]:
+    """Samples with all four files."""
+    if not results.is_dir():
+        raise HfdError("there are no results", file=results)
+    return sorted(
+        path.name for path in results.iterdir() if all((path / name).is_file() for name in FILES)
+    )
+
+
+def problems(summary: dict[str, Any], model: str) -> list[str]:
+    """Why a model's results may not be delivered as complete, one line each."""
+    count = summary["coverage"][model]
+    lost = [f"{count[key]} {key}" for key in ("failed", "missing", "ineligible") if count[key]]
+    failing = [
+        f"{code} fails ({verdict['reason']})"
+        for code, verdict in summary["rules"][model].items()
+        if verdict["status"] == FAIL and not (code == "A14" and lost)
+    ]
+    return lost + failing
+
+
+def stale(summary: dict[str, Any], model: str, ids: list[str]) -> list[str]:
+    """Whether the audit was made of other results than these."""
+    count = summary["coverage"][model]
+    audited = count["ok"] + count["no_response"]
+    return [] if audited == len(ids) else [f"the audit saw {audited} results, there are {len(ids)}"]
+
+
+def fill(part: Path, args: argparse.Namespace, ids: list[str], reasons: list[str]) -> None:
+    """Write everything but the archive into `part`."""
+    for sample_id in ids:
+        source = args.results / args.model / sample_id
+        shutil.copytree(source, part / sample_id)
+    (part / "audit").mkdir()
+    for name in _AUDIT_FILES:
+        shutil.copyfile(args.audit / name, part / "audit" / name)
+    for path in args.environment:
+        (part / "environment").mkdir(exist_ok=True)
+        shutil.copyfile(path, part / "environment" / path.name)
+    (part / "ABOUT.json").write_text(
+        json.dumps(
+            {
+                "model": args.model,
+                "samples": len(ids),
+                "complete": not reasons,
+                "reasons": reasons,
+                "verify": f"python scripts/verify_results.py {part.name[1:].removesuffix('.part')}",
+            },
+            indent=2,
+            ensure_ascii=False,
+        )
+        + "\n",
+        encoding="utf-8",
+    )
+    files = sorted(path for path in part.rglob("*") if path.is_file())
+    sums = [f"{sha256_file(path)}  {path.relative_to(part).as_posix()}" for path in files]
+    (part / "SHA256SUMS").write_text("\n".join(sums) + "\n", encoding="utf-8")
+
+
+def pack(folder: Path) -> Path:
+    """``<folder>.tar.gz``, the same bytes for the same files."""
+    archive = folder.with_name(f"{folder.name}.tar.gz")
+    with (
+        atomic_path(archive) as path,
+        path.open("wb") as raw,
+        gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=1, mtime=0) as zipped,
+        tarfile.open(fileobj=zipped, mode="w", format=tarfile.PAX_FORMAT) as tar,
+    ):
+        for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+            info = tarfile.TarInfo(f"{folder.name}/{file.relative_to(folder).as_posix()}")
+            info.size, info.mode = file.stat().st_size, 0o644
+            with file.open("rb") as stream:
+                tar.addfile(info, stream)
+    return archive
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--results", type=Path, default=Path("results"))
+    parser.add_argument("--audit", type=Path, required=True, help="folder of the model's audit")
+    parser.add_argument("--environment", type=Path, nargs="*", default=[], help="files to add")
+    parser.add_argument("--out", type=Path, default=Path("results/delivery"))
+    parser.add_argument("--anyway", action="store_true", help="pack and mark what is not complete")
+    return parser
+
+
+if __name__ == "__main__":
+    run_cli(main)

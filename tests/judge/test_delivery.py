@@ -1,0 +1,133 @@
+"""Delivery and rendering: what leaves the house is whole, marked and watchable."""
+
+import json
+import shutil
+import tarfile
+
+import av
+import numpy as np
+import pytest
+import yaml
+
+import audit
+import deliver
+import render
+import verify_results
+from hfd.errors import HfdError
+from hfd.judge.verdict import RULES
+
+
+@pytest.fixture(scope="module")
+def house(world, honest, tmp_path_factory):
+    """A repository root with audited results of an honest model."""
+    root = tmp_path_factory.mktemp("house")
+    shutil.copytree(world.root / "data", root / "data")
+    shutil.copytree(honest, root / "results" / "talker")
+    models = {"models": {"talker": {"module": "x", "voice_origin": "native_talker"}}}
+    (root / "models.yaml").write_text(yaml.safe_dump(models))
+    run_audit(root)
+    return root
+
+
+def run_audit(root):
+    audit.main(
+        ["--manifest", str(root / "data/manifest.jsonl"), "--root", str(root),
+         "--results", str(root / "results"), "--models-file", str(root / "models.yaml"),
+         "--cache", str(root / "cache"), "--out", str(root / "results/audit"), "--jobs", "1"]
+    )  # fmt: skip
+
+
+def deliver_args(root, *more):
+    return ["--model", "talker", "--results", str(root / "results"),
+            "--audit", str(root / "results/audit"), "--out", str(root / "out"), *more]  # fmt: skip
+
+
+def test_the_audit_writes_tables_pages_and_players_for_every_sample(house, world):
+    out = house / "results/audit"
+    summary = json.loads((out / "summary.json").read_text(encoding="utf-8"))
+    assert summary["coverage"]["talker"]["ok"] == len(world.samples)
+    assert set(summary["rules"]["talker"]) == {rule.code for rule in RULES}
+    for sample in world.samples:
+        assert (out / "samples" / f"{sample.sample_id}.js").is_file()
+        with av.open(str(out / "players/talker" / f"{sample.sample_id}.webm")) as player:
+            stream = player.streams.audio[0]
+            assert (stream.codec.name, stream.layout.name) == ("opus", "stereo")
+    rows = (out / "samples.csv").read_text(encoding="utf-8").splitlines()
+    assert len(rows) == len(world.samples) + 1 and "h1_gap_takeover" in rows[0]
+    assert max(p.stat().st_size for p in [*out.glob("*.js"), *out.glob("samples/*.js")]) < 200_000
+
+
+def test_the_player_has_the_user_left_and_the_model_right(house, world):
+    sample = world.samples[4]
+    path = house / "results/audit/players/talker" / f"{sample.sample_id}.webm"
+    with av.open(str(path)) as player:
+        sound = np.concatenate([f.to_ndarray() for f in player.decode(audio=0)], axis=1)
+    part = json.loads((house / "results/talker" / sample.sample_id / "result.json").read_text())
+    start, end = (round(part["segments"][-1][key] * 48000) for key in ("start", "end"))
+    answer = sound[:, start:end]
+    assert np.abs(answer[1]).mean() > 5 * np.abs(answer[0]).mean()
+
+
+def test_a_delivery_is_verified_from_outside_and_a_changed_byte_is_named(house, capsys):
+    deliver.main(deliver_args(house))
+    folder = house / "out/results_talker"
+    assert verify_results.main([str(folder)]) == 0
+    wav = next(folder.glob("s04/assistant_audio.wav"))
+    data = bytearray(wav.read_bytes())
+    data[60_000] ^= 1
+    wav.write_bytes(data)
+    capsys.readouterr()
+    assert verify_results.main([str(folder)]) == 1
+    told = capsys.readouterr().out
+    assert "s04/assistant_audio.wav" in told and "sample 29978 " in told and "SHA256SUMS" in told
+
+
+def test_two_deliveries_of_the_same_results_are_the_same_bytes(house):
+    deliver.main(deliver_args(house))
+    first = (house / "out/results_talker.tar.gz").read_bytes()
+    deliver.main(deliver_args(house))
+    assert (house / "out/results_talker.tar.gz").read_bytes() == first
+    with tarfile.open(house / "out/results_talker.tar.gz") as tar:
+        assert "results_talker/SHA256SUMS" in tar.getnames()
+
+
+def test_an_incomplete_set_is_refused_or_marked(house):
+    gone = house / "results/talker/s05"
+    shutil.move(gone, house / "s05")
+    try:
+        with pytest.raises(HfdError, match="audit saw 8 results, there are 7"):
+            deliver.main(deliver_args(house))
+        run_audit(house)
+        with pytest.raises(HfdError, match="1 missing"):
+            deliver.main(deliver_args(house))
+        deliver.main(deliver_args(house, "--anyway"))
+        about = json.loads((house / "out/results_talker_INCOMPLETE/ABOUT.json").read_text())
+        assert not about["complete"] and about["reasons"] == ["1 missing"]
+    finally:
+        shutil.move(house / "s05", gone)
+        run_audit(house)
+
+
+def test_a_rendered_video_lasts_as_long_as_the_speech_and_carries_captions(house, world):
+    sample = world.samples[4]
+    out = house / "render"
+    render.main(
+        ["--model", "talker", "--manifest", str(house / "data/manifest.jsonl"), "--root",
+         str(house), "--results", str(house / "results"), "--only", sample.sample_id,
+         "--out", str(out)]
+    )  # fmt: skip
+    result = json.loads((house / "results/talker" / sample.sample_id / "result.json").read_text())
+    with av.open(str(out / f"{sample.sample_id}.mp4")) as video:
+        kinds = [stream.type for stream in video.streams]
+        assert kinds == ["video", "audio", "subtitle"]
+        expected = max(result["end_s"], sample.duration_seconds)
+        assert abs(float(video.duration / av.time_base) - expected) < 0.25
+    srt = (out / f"{sample.sample_id}.srt").read_text(encoding="utf-8")
+    assert result["text_events"][0]["delta"].strip() in srt
+
+
+def test_captions_show_the_running_turn_and_start_anew_after_a_pause():
+    srt = render.captions([(1.0, "Hel"), (1.5, "lo."), (9.0, "你好")])
+    assert "00:00:01,000 --> 00:00:01,500\nHel\n" in srt
+    assert "00:00:01,500 --> 00:00:05,500\nHello.\n" in srt
+    assert "00:00:09,000 --> 00:00:13,000\n你好\n" in srt
