@@ -197,7 +197,7 @@ function move(step) {
 
 function listen() {
   for (const [id, key] of [["f-model", "model"], ["f-outcome", "outcome"], ["f-rule", "rule"], ["q", "q"]]) {
-    $(id).addEventListener("input", () => { changeState({ [key]: $(id).value }); here = -1; applyFilters(); });
+    $(id).addEventListener(id === "q" ? "input" : "change", () => { changeState({ [key]: $(id).value }); here = -1; applyFilters(); });
   }
   $("clear").addEventListener("click", () => { changeState({ model: "", outcome: "", rule: "", q: "" }); drawFilters(); applyFilters(); });
   $("strict").addEventListener("change", drawRates);
