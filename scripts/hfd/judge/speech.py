@@ -19,7 +19,7 @@ SHORTEST_S = 0.1
 AUDIBLE = 33
 """-60 dBFS as an int16 magnitude."""
 _REFINE_S = 0.15
-_MARGIN_S = 0.5
+_MARGIN_S = 0.3
 _SHORTEST_SILENCE_S = 0.02
 
 
@@ -62,7 +62,7 @@ def onsets(pcm: np.ndarray, rate: int, segments: list[Interval]) -> Onsets:
 
 
 def _sounding(pcm: np.ndarray, rate: int) -> list[Interval]:
-    """Parts that are not digital silence, with half a second around them."""
+    """Parts that are not digital silence, with 0.3 s around them."""
     hop = rate // 100
     blocks = np.pad(pcm, (0, -len(pcm) % hop)).reshape(-1, hop)
     loud = np.flatnonzero((blocks != 0).any(axis=1))

@@ -15,7 +15,7 @@ from hfd.judge.intervals import Interval
 _BANDS = 24
 _TOP_HZ = 3800.0
 _LONGEST_S = 8.0
-_SHORTEST_S = 1.0
+_SHORTEST_S = 1.2
 
 
 def voiceprint(pcm: np.ndarray, rate: int, segments: list[Interval]) -> list[float] | None:
@@ -26,7 +26,7 @@ def voiceprint(pcm: np.ndarray, rate: int, segments: list[Interval]) -> list[flo
         segments: where speech is; up to 8 s of it are used.
 
     Returns:
-        25 numbers, or None for less than one second of speech.
+        25 numbers, or None for less than 1.2 s of speech.
     """
     speech = np.concatenate(
         [pcm[int(part.start * rate) : int(part.end * rate)] for part in segments]
