@@ -89,6 +89,7 @@ def build_provenance(
     fingerprint: str,
     attempt: int,
     wall_anchor: str,
+    ending: dict[str, Any],
 ) -> dict[str, Any]:
     """The content of provenance.json; no path, user name or secret enters it."""
     out, playback = recorder.outputs, recorder.playback
@@ -136,6 +137,7 @@ def build_provenance(
             "underrun_s": out.underrun_samples / playback.rate,
         },
         "steps": {"n": out.metrics, "compute_s": sent.compute_s},
+        "ending": dict(ending),
         "wav": {
             "sha256": wav_sha,
             "sample_rate": playback.rate,

@@ -159,7 +159,18 @@ def run_sample(
     wav_sha = _write_wav(out_dir, recorder, info)
     result = build_result(run, caps, sample, info, recorder, sent, ending)
     provenance = build_provenance(
-        run, caps, sample, info, recorder, sent, lines, wav_sha, fingerprint, attempt, wall_anchor
+        run,
+        caps,
+        sample,
+        info,
+        recorder,
+        sent,
+        lines,
+        wav_sha,
+        fingerprint,
+        attempt,
+        wall_anchor,
+        ending,
     )
     # Plain writes: the folder becomes visible, flushed and whole, only when the worker moves it.
     (out_dir / "result.json").write_text(json_text(result), encoding="utf-8")

@@ -62,7 +62,7 @@ async def talk(socket, mode, spoken):
             await asyncio.sleep(COMPUTE_S)
             if mode == "stall" and slot == 12:
                 await asyncio.sleep(3)
-            if mode == "drop" and slot == 17:
+            if mode == "drop" and slot == 13:
                 socket.transport.abort()
                 return
             if mode == "error" and slot == 10:
@@ -114,7 +114,7 @@ async def talk(socket, mode, spoken):
 async def handle(socket):
     query = parse_qs(urlsplit(socket.request.path).query)
     spoken = set()
-    for part in query.get("slots", ["6-17"])[0].split(","):
+    for part in query.get("slots", ["2-13"])[0].split(","):
         first, last = map(int, part.split("-"))
         spoken |= set(range(first, last + 1))
     try:

@@ -10,12 +10,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from tests.stream.conftest import compiled  # noqa: F401  a fixture
 
 from hfd.data.manifest import Sample
 from hfd.models.registry import create_model
 from hfd.models.servers import ChildServer, ServerSpec, start_all
 from hfd.stream.session import Run, run_sample
+from tests.stream.conftest import compiled  # noqa: F401  a fixture
 
 HERE = Path(__file__).parent
 SCRIPTS = HERE.parents[2] / "scripts"
@@ -49,7 +49,7 @@ def servers(tmp_path_factory):
 def converse(servers, compiled):  # noqa: F811
     """Run one sample against the pair; gives result, provenance, trace lines and the folder."""
 
-    def run(out: Path, mode="honest", *, tts="", pictures=10, slots="6-17", **settings):
+    def run(out: Path, mode="honest", *, tts="", pictures=7, slots="2-13", **settings):
         path = compiled(f"{pictures}.mp4", pictures)
         sample = Sample("样 本 1", "other", path, None, pictures / 5, {}, 1)
         aero, tone = (f"ws://127.0.0.1:{servers[name].port}" for name in ("aero", "tone"))

@@ -23,13 +23,15 @@ from hfd.models.aero.recording import Recording
 from hfd.models.aero.speaker import Speaker
 from hfd.models.aero.vocab import TokenText
 from hfd.models.aero.wire import Wire
-from hfd.models.base import Capabilities, DuplexModel, Emit, Identity, SampleInfo
+from hfd.models.base import Capabilities, DuplexModel, Emit, Identity, ModelBroken, SampleInfo
 from hfd.models.servers import ChildServer, ServerSpec, start_all
 from hfd.models.tts.protocol import FRAME_SAMPLES, SAMPLE_RATE
 from hfd.stream.units import Unit
 
 ROOT = Path(__file__).parents[4]
 UNIT_SAMPLES = 1280
+TEAM_WAV = "assistant_stream.wav"
+"""The name under which the team's scripts look for the wav; kept in ``side/``."""
 DEFAULTS: dict[str, Any] = {
     "url": "ws://127.0.0.1:8090/v1/aero/realtime",
     "tts_url": "ws://127.0.0.1:8091/v1/tts/stream",
@@ -108,8 +110,7 @@ class AeroModel(DuplexModel):
         )
 
     def open(self, sample: SampleInfo, emit: Emit) -> None:
-        for server in self._servers.values():
-            server.ensure()
+        self._restart_the_dead()
         if self._token_text is not None:
             self._token_text.reset()
         self._run(self._open(sample, emit))
@@ -124,6 +125,7 @@ class AeroModel(DuplexModel):
             facts = self._run(self._conversation.finish())
         except SampleFailure as failure:
             raise self._explained(failure) from failure
+        (self._scratch / TEAM_WAV).symlink_to("../assistant_audio.wav")
         return {
             **facts,
             "server_restarts": {name: child.restarts for name, child in self._servers.items()},
@@ -143,6 +145,18 @@ class AeroModel(DuplexModel):
             self._loop.close()
             self._loop = None
 
+    def _restart_the_dead(self) -> None:
+        """Start servers again that ended since the last sample.
+
+        Raises:
+            ModelBroken: a server does not come up, or died too often.
+        """
+        try:
+            for server in self._servers.values():
+                server.ensure()
+        except HfdError as error:
+            raise ModelBroken(str(error)) from error
+
     def _url(self, key: str, server: str) -> str:
         url: str = self._settings[key]
         child = self._servers.get(server)
@@ -153,6 +167,7 @@ class AeroModel(DuplexModel):
         return {"seed": seed, **{key: value for key, value in names.items() if value}}
 
     async def _open(self, sample: SampleInfo, emit: Emit) -> None:
+        self._scratch = sample.scratch
         recording = Recording(sample.scratch if self._settings["record"] else None)
         self._conversation = Conversation(
             self._wire, self._limits, self._picture_fps, self._token_text, emit, recording

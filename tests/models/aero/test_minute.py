@@ -1,0 +1,47 @@
+"""One minute at real time: input to the second, text forwarded at once, not one sample lost."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hfd.models.tts.protocol import FRAME_SAMPLES
+
+
+@pytest.fixture(scope="module")
+def minute(converse, tmp_path_factory):
+    """60 s of media with three answers, the last of which is still spoken after the end."""
+    out = tmp_path_factory.mktemp("minute")
+    return converse(out, pictures=300, slots="100-140,400-460,690-740")
+
+
+def test_every_unit_leaves_when_it_is_due_and_none_before(minute):
+    inputs = [line for line in minute.trace if line["kind"] == "input"]
+    lags_ms = np.array([(line["t"] - line["due"]) * 1000 for line in inputs])
+    assert len(inputs) == 750
+    assert lags_ms.min() >= 0
+    assert np.percentile(lags_ms, 95) <= 20
+    first, last = np.median(lags_ms[:250]), np.median(lags_ms[-250:])
+    assert abs(last - first) <= 5  # no drift
+    assert minute.end["wire_lag_ms"]["p95"] <= 20  # on the socket, not only handed over
+
+
+def test_text_is_forwarded_within_five_milliseconds_over_a_minute(minute):
+    assert minute.end["deltas"] == 153
+    assert minute.end["forward_delay_ms"]["p95"] <= 5
+
+
+def test_sound_of_a_minute_is_complete(minute):
+    frames = minute.end["tts"]["frames"]
+    assert frames == 2 * 153
+    assert minute.provenance["output_stream"]["samples"] == frames * FRAME_SAMPLES
+    assert len(minute.end["tts"]["utterances"]) == 3
+    assert minute.result["end_s"] > minute.result["media_s"]
+
+
+def test_the_record_says_what_was_measured(minute):
+    facts = minute.provenance["ending"]
+    assert facts["forward_delay_ms"]["p95"] is not None
+    assert facts["tts"]["starved_steps"] > 0  # speech waited for the text, 80 ms at a time
+    assert minute.provenance["input_stream"]["lag_ms"]["p95"] <= 20
+    assert (minute.out / "side" / "assistant_stream.wav").exists()
