@@ -26,7 +26,7 @@ from hfd.stream.events import Text
 from hfd.stream.units import Unit
 
 SLOT_S = 0.08
-AFTER_FINAL_S = 0.2
+AFTER_FINAL_S = 0.1
 """How long to listen on after the final event, for a duplicate or a straggler."""
 REPLACEMENT = "\ufffd"
 
