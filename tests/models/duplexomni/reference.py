@@ -59,13 +59,19 @@ class Request:
     size: int
 
 
+class _QuietServer(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_: Any) -> None:
+        """A client that hangs up in mid-answer is no news."""
+
+
 class _Server:
     """A server in a thread; `busy_s` is the time spent in each POST, reading it included."""
 
     def __init__(self, port: int = 0) -> None:
         self.busy_s: list[float] = []
-        self._http = ThreadingHTTPServer(("127.0.0.1", port), _handler(self))
-        self._http.daemon_threads = True
+        self._http = _QuietServer(("127.0.0.1", port), _handler(self))
         self.url = f"http://127.0.0.1:{self._http.server_address[1]}"
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True)
         self._thread.start()

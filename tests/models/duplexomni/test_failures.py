@@ -8,7 +8,7 @@ import time
 import pytest
 
 from hfd.errors import HfdError
-from hfd.models.base import SampleInfo
+from hfd.models.base import ModelBroken, SampleInfo
 from hfd.models.registry import create_model
 from tests.models.duplexomni.conftest import drive, units
 from tests.models.duplexomni.reference import Talker, Thinker
@@ -115,6 +115,16 @@ def test_after_a_failed_sample_the_next_one_starts_clean(servers, model_of, tmp_
     assert [type(e).__name__ for e in again] == [
         type(e).__name__ for e in drive(model_of(), units(4), tmp_path)
     ]
+
+
+def test_a_stack_that_is_gone_ends_the_worker_instead_of_failing_every_sample(
+    servers, model_of, tmp_path
+):
+    talker = servers(Talker)
+    model = model_of(talker=talker)
+    talker.die()
+    with pytest.raises(ModelBroken, match="the talker is gone"):
+        drive(model, units(2), tmp_path)
 
 
 def test_workers_that_share_a_stack_take_turns(servers, model_of, tmp_path):

@@ -12,8 +12,16 @@ from contextlib import ExitStack
 from pathlib import PurePath
 from typing import Any
 
+from hfd.errors import HfdError
 from hfd.media_time import SAMPLE_RATE, samples_to_seconds, seconds_to_samples
-from hfd.models.base import Capabilities, DuplexModel, Emit, Identity, SampleInfo
+from hfd.models.base import (
+    Capabilities,
+    DuplexModel,
+    Emit,
+    Identity,
+    ModelBroken,
+    SampleInfo,
+)
 from hfd.models.duplexomni.context import SLICE_SAMPLES, Limits, refuse_unless_fits
 from hfd.models.duplexomni.settings import StackLaunch, read_settings
 from hfd.models.duplexomni.slices import SliceLoop
@@ -70,7 +78,26 @@ class DuplexOmni(DuplexModel):
         )
 
     def open(self, sample: SampleInfo, emit: Emit) -> None:
-        self._stack.ensure()
+        with ExitStack() as held:  # given up at once if anything below refuses
+            held.enter_context(self._stack.session())
+            try:
+                self._stack.ensure()
+            except HfdError as error:
+                raise ModelBroken(str(error)) from error
+            emit(Metric("context", self._context(sample)))
+            self._loop = SliceLoop(
+                self._settings,
+                self._stack,
+                model=self._model,
+                session_id=f"hfd-{uuid.uuid4().hex}",
+                seed=sample.seed,
+                emit=emit,
+            )
+            held.callback(self._loop.close)
+            self._held = held.pop_all()
+
+    def _context(self, sample: SampleInfo) -> dict[str, int]:
+        """What the file needs of the thinker's context; refuses one that does not fit."""
         need = refuse_unless_fits(
             seconds_to_samples(sample.media_s),
             sample.width,
@@ -79,28 +106,13 @@ class DuplexOmni(DuplexModel):
             picture_interval=self._settings.picture_interval,
             short_side=self._settings.picture_short_side,
         )
-        emit(
-            Metric(
-                "context",
-                {
-                    "slices": need.slices,
-                    "pictures": need.pictures,
-                    "picture_tokens": need.picture_tokens,
-                    "thinker_tokens": need.thinker_tokens,
-                    "thinker_limit_tokens": self._limits.thinker_tokens,
-                },
-            )
-        )
-        self._held.enter_context(self._stack.session())
-        self._loop = SliceLoop(
-            self._settings,
-            self._stack,
-            model=self._model,
-            session_id=f"hfd-{uuid.uuid4().hex}",
-            seed=sample.seed,
-            emit=emit,
-        )
-        self._held.callback(self._loop.close)
+        return {
+            "slices": need.slices,
+            "pictures": need.pictures,
+            "picture_tokens": need.picture_tokens,
+            "thinker_tokens": need.thinker_tokens,
+            "thinker_limit_tokens": self._limits.thinker_tokens,
+        }
 
     def push(self, unit: Unit) -> None:
         self._loop.push(unit)

@@ -65,10 +65,16 @@ class Stack:
         return health
 
     def ensure(self) -> None:
-        """Start again what has died since the last sample."""
+        """Start again what has died since the last sample; servers of others must answer.
+
+        Raises:
+            HfdError: a server does not come up, or one that is not ours is gone.
+        """
         restarted = [child.ensure() for child in self._children]
         if any(restarted):
             self._connect()
+        self.thinker.health()
+        self.talker.health()
 
     def check(self) -> None:
         """Raise the death notice of a server of ours that has just ended."""
