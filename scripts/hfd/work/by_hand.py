@@ -51,12 +51,20 @@ def parse_settings(texts: Sequence[str]) -> dict[str, Any]:
     return settings
 
 
-def run_by_hand(spec: ModelSpec, args: argparse.Namespace) -> int:
+def run_by_hand(
+    spec: ModelSpec,
+    args: argparse.Namespace,
+    *,
+    max_lag_s: float = 0.5,
+    wav_copies: Sequence[str] = (),
+) -> int:
     """Run the chosen samples; those whose result is whole and still valid are kept.
 
     Args:
         spec: the model with its settings.
         args: what `add_common_options` parsed.
+        max_lag_s: arrival clock: a unit sent later than this fails the sample.
+        wav_copies: further names under which the wav is expected beside the result.
 
     Returns:
         Exit code: 0, or 1 if a sample failed.
@@ -76,9 +84,12 @@ def run_by_hand(spec: ModelSpec, args: argparse.Namespace) -> int:
             if _is_valid(target, fingerprint):
                 print(f"{sample.sample_id}: kept")
                 continue
-            run = run or Run(spec.name, spec.module, spec.settings, spec.seed, model.load())
+            run = run or Run(
+                spec.name, spec.module, spec.settings, spec.seed, model.load(), max_lag_s
+            )
             try:
-                print(f"{sample.sample_id}: {_run_one(model, run, sample, target, fingerprint)}")
+                said = _run_one(model, run, sample, target, fingerprint, wav_copies)
+                print(f"{sample.sample_id}: {said}")
             except HfdError as error:
                 failed += 1
                 print(f"{sample.sample_id}: failed: {error}", file=sys.stderr)
@@ -88,11 +99,18 @@ def run_by_hand(spec: ModelSpec, args: argparse.Namespace) -> int:
 
 
 def _run_one(
-    model: DuplexModel, run: Run, sample: Sample, target: Path, fingerprint: str
+    model: DuplexModel,
+    run: Run,
+    sample: Sample,
+    target: Path,
+    fingerprint: str,
+    wav_copies: Sequence[str],
 ) -> str:
     part = Path(tempfile.mkdtemp(dir=target.parent, prefix=".part-"))
     try:
         result = run_sample(model, run, sample, part, fingerprint=fingerprint)
+        for name in wav_copies:
+            shutil.copyfile(part / "assistant_audio.wav", part / name)
         part.chmod(0o755)
         replace_folder(part, target)
     finally:
