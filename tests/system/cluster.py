@@ -1,7 +1,8 @@
 """A real Slurm of one node, from Debian packages, without systemd: slurmctld, slurmd, munge.
 
 Needs root and ``apt-get install slurm-wlm munge`` (with accounting also slurmdbd, mariadb-server).
-Its configuration lies in a folder of its own; nothing under /etc/slurm is touched.
+Its configuration lies in a folder of its own; links in /etc/slurm point there while it runs: jobs
+find it nowhere else. A Slurm that is configured there already is not touched: the test refuses.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 GPUS = 4
+ETC = Path("/etc/slurm")
+CONFIGURATION = ("slurm.conf", "gres.conf", "cgroup.conf")
 
 SLURM_CONF = """
 ClusterName=tiny
@@ -87,14 +90,11 @@ class Cluster:
     folder: Path
     accounting: bool = False
 
-    @property
-    def environment(self) -> dict[str, str]:
-        return {"SLURM_CONF": str(self.folder / "slurm.conf")}
-
     def start(self) -> None:
         for name in ("state", "spool"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         self._write_configuration()
+        self._link_configuration()
         self._start_munge()
         if self.accounting:
             self._start_database()
@@ -106,12 +106,14 @@ class Cluster:
         self.run("scancel", "--user=root", check=False)
         for name in ("slurmd", "slurmctld", "slurmdbd", "mariadb", "munged"):
             self.kill(name, signal.SIGTERM)
+        for name in CONFIGURATION:
+            (ETC / name).unlink(missing_ok=True)
 
     def start_slurmctld(self) -> None:
-        self.run("slurmctld", "-f", str(self.folder / "slurm.conf"))
+        self.run("slurmctld")
 
     def start_slurmd(self) -> None:
-        self.run("slurmd", "-f", str(self.folder / "slurm.conf"))
+        self.run("slurmd")
 
     def kill(self, daemon: str, how: signal.Signals = signal.SIGKILL) -> None:
         """Signal a daemon by its pid file and wait until it is gone."""
@@ -130,7 +132,7 @@ class Cluster:
     def run(self, *command: str, check: bool = True) -> str:
         """Run a Slurm command against this cluster; return what it printed."""
         done = subprocess.run(
-            command, env=os.environ | self.environment, text=True, check=False,
+            command, text=True, check=False,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
         )  # fmt: skip
         assert not check or done.returncode == 0, f"{command}: {done.stdout}"
@@ -170,6 +172,14 @@ class Cluster:
         (self.folder / "gres.conf").write_text(gres)
         (self.folder / "cgroup.conf").write_text("CgroupAutomount=no\n")
 
+    def _link_configuration(self) -> None:
+        ETC.mkdir(exist_ok=True)
+        for name in CONFIGURATION:
+            link = ETC / name
+            assert not link.exists(), f"{link}: this machine has a Slurm of its own"
+            link.unlink(missing_ok=True)  # left by a test run that was killed
+            link.symlink_to(self.folder / name)
+
     def _start_munge(self) -> None:
         key = self.folder / "munge.key"
         key.write_bytes(os.urandom(128))
@@ -203,5 +213,7 @@ class Cluster:
         conf.write_text(text.replace("StorageUser=root", "StorageUser=slurm\nStoragePass=x"))
         conf.chmod(0o600)
         self.run("slurmdbd")
-        while "tiny" not in self.run("sacctmgr", "--immediate", "add", "cluster", "tiny", check=False):
+        while "tiny" not in self.run(
+            "sacctmgr", "--immediate", "add", "cluster", "tiny", check=False
+        ):
             time.sleep(0.5)

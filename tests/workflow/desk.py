@@ -78,7 +78,9 @@ class Desk:
     path: Path
     models: dict[str, Any] = field(default_factory=dict)
     config: dict[str, Any] = field(default_factory=dict)
-    profile: Path = REPO / "profiles" / "local"
+    profile: str = str(REPO / "profiles" / "local")
+    repository: Path = REPO
+    environment: Mapping[str, str] = field(default_factory=dict)
     runs: int = 0
 
     def add_samples(self, ids: Iterable[str], task: str = "chat", pictures: int = 20) -> None:
@@ -131,8 +133,8 @@ class Desk:
     def start(self, *args: str, environment: Mapping[str, str] = MappingProxyType({})) -> Started:
         """Start Snakemake in the folder; what it prints goes to a file, so that no pipe fills."""
         self.write_config()
-        command = [sys.executable, "-m", "snakemake", "-s", str(REPO / "Snakefile")]
-        command += ["--profile", str(self.profile), *args]
+        command = [sys.executable, "-m", "snakemake", "-s", str(self.repository / "Snakefile")]
+        command += ["--profile", self.profile, *args]
         self.runs += 1
         log = self.path / f"run{self.runs}.txt"
         with log.open("w") as stream:
@@ -141,7 +143,8 @@ class Desk:
                 cwd=self.path,
                 env=os.environ
                 | {"PYTHONPATH": str(MODELS_FOR_TESTS), "PYTHONUNBUFFERED": "1"}
-                | environment,
+                | environment
+                | self.environment,
                 stdout=stream,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,

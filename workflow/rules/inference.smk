@@ -3,6 +3,7 @@
 # A shard's job loads its model once and puts every finished sample into the model's private store
 # at once; its declared output is only a ticket, so that nothing finished is ever lost with it.
 
+RETRIES = 2 if workflow.is_main_process else 0  # a cluster job must not retry within itself
 SHARD = r"g\d+-[0-9a-f]{8}-"
 
 for name, entry in MODELS.items():
@@ -16,7 +17,7 @@ for name, entry in MODELS.items():
             f"work/{name}/shards/{{shard,{SHARD}\\d+}}.ticket",
         log:
             f"logs/{name}/infer/{{shard}}.log",
-        retries: 2
+        retries: RETRIES
         conda:
             environment(name)
         threads: entry["resources"]["cpus"]

@@ -47,8 +47,10 @@ def _segfault() -> None:
 
 def _run_out_of_memory() -> None:
     blocks = []
-    while True:
-        blocks.append(np.ones(2**24))  # 128 MiB each
+    for _ in range(20):  # 2.5 GiB in a few seconds, then give up
+        blocks.append(np.ones(2**24))
+        time.sleep(0.3)
+    raise MemoryError("the test's allowance is used up")
 
 
 def _raise(error: Exception):
