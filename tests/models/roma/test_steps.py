@@ -7,6 +7,7 @@ import torch
 from hfd.models.registry import create_model
 from hfd.models.roma import model as roma_model
 from hfd.models.roma import unit as units
+from hfd.models.roma.fused import Fused
 from hfd.models.roma.settings import parse_settings
 from hfd.models.roma.steps_eager import EagerSteps
 from hfd.models.roma.steps_graphs import GraphSteps
@@ -95,3 +96,16 @@ def without_numbers(events):
         if kind != "audio":
             plain.append((kind, value))
     return plain
+
+
+def test_fused_layers_share_their_memory_and_stay_themselves():
+    layers = [torch.nn.Linear(8, size) for size in (3, 5, 4)]
+    layers[1] = torch.nn.Linear(8, 5, bias=False)
+    states = torch.randn(6, 8)
+    wanted = torch.cat([layer(states) for layer in layers], dim=-1)
+    first, second = Fused(*layers), Fused(*layers)
+    assert torch.allclose(first(states), wanted, atol=1e-6)
+    assert torch.equal(first(states), second(states))
+    assert torch.allclose(torch.cat([layer(states) for layer in layers], dim=-1), wanted, atol=1e-6)
+    place = first.weight.data_ptr()
+    assert second.weight.data_ptr() == layers[0].weight.data_ptr() == place

@@ -2,8 +2,8 @@
 
 Key and value heads are shared by groups of query heads. Upstream's path copies them once per query
 head where there is a mask; here the group's queries become rows of one head instead, so the cache
-is read once. A single token's few rows cannot fill a GPU, so its cache is split into parts that are
-attended in parallel and joined by their log-sum-exp.
+is read once. The few rows of few tokens cannot fill a GPU, so the cache is split into parts that
+are attended in parallel.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from torch.nn import functional as F
 MASKED = -30_000.0
 """Added to the score of a masked slot: finite, so that a part without a single slot gives a number,
 and far enough below every score that its weight is exactly 0."""
-PART_SLOTS = 256
-MAX_PARTS = 32
 
 
 def static_attention(
@@ -38,22 +36,26 @@ def static_attention(
     _, heads, tokens, width = query.shape
     shared = key.shape[1]
     rows = query.reshape(1, shared, heads // shared * tokens, width)
-    if tokens == 1 and query.is_cuda:
-        out = _in_parts(rows, key, value, bias, scaling)
+    parts = count_parts(tokens, key.shape[2])
+    if parts > 1 and query.is_cuda:
+        out = _in_parts(rows, key, value, bias, scaling, parts)
     else:
         out = F.scaled_dot_product_attention(rows, key, value, bias, scale=scaling)
     return out.reshape(heads, tokens, width).transpose(0, 1).reshape(tokens, heads * width)
 
 
-def _in_parts(rows, key, value, bias, scaling):
-    """Attention of a few rows, with the slots split into parts."""
-    slots = key.shape[2]
-    parts = max(1, min(MAX_PARTS, slots // PART_SLOTS))
+def count_parts(tokens: int, slots: int) -> int:
+    """Into how many parts the slots are split: many for a single token's few rows."""
+    return min(32, slots // 256) if tokens == 1 else min(4, slots // 1024)
+
+
+def _in_parts(rows, key, value, bias, scaling, parts):
+    """Attention with the slots split into parts, joined by their log-sum-exp."""
     keys, values = (part[0].unflatten(1, (parts, -1)).transpose(0, 1) for part in (key, value))
     queries = rows.expand(parts, -1, -1, -1)
-    biases = bias[0, 0, 0].view(parts, 1, 1, -1).expand(-1, *rows.shape[1:3], -1)
+    biases = bias[0, 0].unflatten(1, (parts, -1)).transpose(0, 1)[:, None]
     out, log_sum, *_ = torch.ops.aten._scaled_dot_product_efficient_attention(
-        queries, keys, values, biases, True, scale=scaling
+        queries, keys, values, biases.expand(-1, rows.shape[1], -1, -1), True, scale=scaling
     )
     share = torch.softmax(log_sum[..., : rows.shape[2]], dim=0)
     return (out * share[..., None]).sum(0, keepdim=True).to(rows.dtype)

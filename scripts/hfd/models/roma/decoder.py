@@ -13,10 +13,11 @@ import torch
 from torch.nn import functional as F
 
 from hfd.models.roma.attention import static_attention
+from hfd.models.roma.fused import Fused
 
 
 class StaticCache:
-    """Keys and values of one file in one block of memory per layer.
+    """Keys and values of one file in one block of memory per layer, and the layers' joint products.
 
     Slots that hold another file's values, or padding's, are masked and never read with weight.
     """
@@ -27,6 +28,9 @@ class StaticCache:
         shape = (1, model.config.num_key_value_heads, capacity, attention.head_dim)
         self.keys = [like.new_zeros(shape) for _ in model.layers]
         self.values = [like.new_zeros(shape) for _ in model.layers]
+        parts = [layer.self_attn for layer in model.layers]
+        self.projections = [Fused(part.q_proj, part.k_proj, part.v_proj) for part in parts]
+        self.gates = [Fused(layer.mlp.gate_proj, layer.mlp.up_proj) for layer in model.layers]
 
 
 def decode(
@@ -60,9 +64,9 @@ def decode(
         attention = layer.self_attn
         heads, shared = attention.num_heads, attention.num_key_value_heads
         normed = rms_norm(layer.input_layernorm, states)
-        both = torch.cat([attention.q_proj(normed), attention.k_proj(normed)], dim=-1)
-        both = rotate(both.unflatten(-1, (heads + shared, -1)), cos, sin).transpose(0, 1)[None]
-        value = attention.v_proj(normed).unflatten(-1, (shared, -1)).transpose(0, 1)[None]
+        joined = cache.projections[number](normed).unflatten(-1, (heads + 2 * shared, -1))
+        both = rotate(joined[:, :-shared], cos, sin).transpose(0, 1)[None]
+        value = joined[:, -shared:].transpose(0, 1)[None]
         keys, values = cache.keys[number], cache.values[number]
         keys.index_copy_(2, slots, both[:, heads:])
         values.index_copy_(2, slots, value)
@@ -70,7 +74,8 @@ def decode(
         out = static_attention(both[:, :heads], *read, bias, attention.scaling)
         states = states + attention.o_proj(out)
         normed = rms_norm(layer.post_attention_layernorm, states)
-        states = states + layer.mlp(normed)
+        gate, up = cache.gates[number](normed).chunk(2, dim=-1)
+        states = states + layer.mlp.down_proj(layer.mlp.act_fn(gate) * up)
     states = rms_norm(model.norm, states)
     if len(model.layers) in keep:
         kept[len(model.layers)] = states

@@ -11,6 +11,7 @@ import torch
 from torch.nn import functional as F
 
 from hfd.models.roma.decoder import rms_norm, rotate, signed
+from hfd.models.roma.fused import Fused
 from hfd.models.roma.unit import Grid
 
 
@@ -38,23 +39,26 @@ class Vision:
         apart = window[:, None] != window[None, :]
         mask = torch.zeros(apart.shape, dtype=weight.dtype).masked_fill(apart, -torch.inf)
         self._mask = mask.to(weight.device)[None, None]
+        parts = [block.attn for block in encoder.blocks]
+        self._joint = [Fused(part.q, part.k, part.v) for part in parts]
 
     def __call__(self, patches: torch.Tensor) -> torch.Tensor:
         """Vision tokens [grid.tokens, hidden] of patches [4 * grid.tokens, 1176]."""
         states = self._encoder.patch_embed(patches)
         for number, block in enumerate(self._encoder.blocks):
             mask = None if number in self._encoder.fullatt_block_indexes else self._mask
-            states = states + self._attend(block.attn, rms_norm(block.norm1, states), mask)
+            states = states + self._attend(
+                block.attn, self._joint[number](rms_norm(block.norm1, states)), mask
+            )
             states = states + block.mlp(rms_norm(block.norm2, states))
         return self._encoder.merger(states)
 
-    def _attend(self, attention, states, mask):
-        query, key, value = (
-            project(states).unflatten(-1, (attention.num_heads, -1))
-            for project in (attention.q, attention.k, attention.v)
-        )
-        both = rotate(torch.stack([query, key]).float(), *self._rotation).to(value.dtype)
-        query, key, value = (part.transpose(0, 1)[None] for part in (*both, value))
+    def _attend(self, attention, joint, mask):
+        joint = joint.unflatten(-1, (3 * attention.num_heads, -1))
+        both, value = joint.split([2 * attention.num_heads, attention.num_heads], dim=1)
+        both = rotate(both.float(), *self._rotation).to(value.dtype)
+        query, key = both.transpose(0, 1)[None].chunk(2, dim=1)
+        value = value.transpose(0, 1)[None]
         out = F.scaled_dot_product_attention(query, key, value, mask, scale=attention.scaling)
         return attention.proj(out[0].transpose(0, 1).flatten(1))
 

@@ -14,6 +14,7 @@ import torch
 from torch.nn import functional as F
 
 from hfd.models.roma.checkpoint import Speaker
+from hfd.models.roma.fused import Fused
 
 
 class Conditions:
@@ -76,6 +77,8 @@ class FlowStep:
         views = {(b.look_backward_block, b.look_ahead_block) for b in model.transformer_blocks}
         self._masks = {view: weight.new_zeros(1, 1, frames, frames) for view in views}
         self._rotation = self._make_rotation(frames)
+        parts = [block.attn for block in model.transformer_blocks]
+        self._joint = [Fused(part.to_q, part.to_k, part.to_v) for part in parts]
         self._mel_weight = model.input_embed.proj.weight[:, : model.mel_dim]
 
     def _make_rotation(self, frames: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -113,7 +116,7 @@ class FlowStep:
         for number, block in enumerate(model.transformer_blocks):
             shift, scale, gate, shift_2, scale_2, gate_2 = rows[6 * number : 6 * number + 6]
             normed = torch.addcmul(shift, self._norm(hidden), scale)
-            hidden = torch.addcmul(hidden, gate, self._attend(block, normed))
+            hidden = torch.addcmul(hidden, gate, self._attend(block, self._joint[number], normed))
             normed = torch.addcmul(shift_2, self._norm(hidden), scale_2)
             hidden = torch.addcmul(hidden, gate_2, block.ff(normed))
         out = model.proj_out(torch.addcmul(rows[-1], self._norm(hidden), rows[-2]))
@@ -123,14 +126,14 @@ class FlowStep:
     def _norm(self, states: torch.Tensor) -> torch.Tensor:
         return F.layer_norm(states, states.shape[-1:], eps=1e-6)
 
-    def _attend(self, block: torch.nn.Module, states: torch.Tensor) -> torch.Tensor:
+    def _attend(self, block: torch.nn.Module, joint: Fused, states: torch.Tensor) -> torch.Tensor:
         """Block attention [2, frames, hidden]; pairs of neighbours turn, as the weights expect."""
         attention, (cos, sin) = block.attn, self._rotation
-        both = torch.cat([attention.to_q(states), attention.to_k(states)], dim=-1)
-        both = both.unflatten(-1, (2 * attention.heads, -1))
+        joined = joint(states).unflatten(-1, (3 * attention.heads, -1))
+        both = joined[:, :, : 2 * attention.heads]
         swapped = both.unflatten(-1, (-1, 2)).flip(-1).flatten(-2)
         both = torch.addcmul(both * cos, swapped, sin).transpose(1, 2)
-        value = attention.to_v(states).unflatten(-1, (attention.heads, -1)).transpose(1, 2)
+        value = joined[:, :, 2 * attention.heads :].transpose(1, 2)
         mask = self._masks[block.look_backward_block, block.look_ahead_block]
         query, key = both.chunk(2, dim=1)
         out = F.scaled_dot_product_attention(query, key, value, mask)

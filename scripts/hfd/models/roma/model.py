@@ -154,10 +154,11 @@ class Roma(DuplexModel):
         pictures = units.choose_pictures(unit, self._picture)
         if unit.frames:
             self._picture = unit.frames[-1]
+        # Sound first: a GPU hears while the CPU still resizes the pictures.
+        heard = self._steps.hear(units.log_mel(self._parts.mel, unit.pcm))
         patches, grid = units.patchify(self._resized(pictures))
-        mel = units.log_mel(self._parts.mel, unit.pcm)
         prepared = time.perf_counter()
-        embeds, written = self._unit_embeds(patches, grid, mel)
+        embeds, written = self._unit_embeds(self._steps.see(patches, grid), heard)
         thought = self._think(embeds, written, units.unit_positions(self._position, grid))
         probability = self._parts.head.probability(thought.layers)
         decision = self._decide(probability, unit.t1)
@@ -179,14 +180,14 @@ class Roma(DuplexModel):
         return list(self._threads.map(lambda frame: units.resize(frame.rgb), pictures))
 
     def _unit_embeds(
-        self, patches: torch.Tensor, grid: units.Grid, mel: torch.Tensor
+        self, seen: torch.Tensor, heard: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """The unit's embeddings for the thinker, and for the talker (zero where media is)."""
         config = self._parts.model.config.thinker_config
         vision_bos, vision_eos = config.vision_start_token_id, config.vision_end_token_id
         audio_bos, audio_eos = config.audio_start_token_id, config.audio_end_token_id
         marks = self._steps.embed([vision_bos, audio_bos, audio_eos, vision_eos])
-        media = torch.cat([self._steps.see(patches, grid), self._steps.hear(mel)]).to(marks.dtype)
+        media = torch.cat([seen, heard])
         embeds = torch.cat([marks[:2], media, marks[2:]])
         return embeds, torch.cat([marks[:2], torch.zeros_like(media), marks[2:]])
 
