@@ -129,7 +129,7 @@ def test_keys_move_through_the_table_and_open_a_sample(page, world):
 def cursor(browser):
     return browser.execute_script(
         "const c = document.getElementById('cursor');"
-        "return c.hidden ? null : [parseFloat(c.style.left), Number(c.dataset.t)]"
+        "return c.hidden ? null : [parseFloat(c.style.left), Number(c.dataset.time)]"
     )
 
 
@@ -202,5 +202,6 @@ def test_themes_and_languages_change_everything_that_is_drawn(page):
     assert browser.execute_script(colours)[0] != light[0]
     browser.find_element(By.ID, "language").click()
     assert browser.find_element(By.TAG_NAME, "h1").text == "全双工运行审计"
+    assert browser.execute_script("return document.documentElement.lang") == "zh-CN"
     browser.find_element(By.ID, "language").click()
     browser.find_element(By.ID, "theme").click()

@@ -130,6 +130,8 @@ def _stale(answer: Answer, reference: Reference) -> float | None:
 def _drawing(folder: Folder, answer: Answer) -> dict[str, Any]:
     trace = folder.trace
     inputs = [line for _, line in trace.of("input")]
+    due = {line["unit"]: line["due"] for line in inputs}
+    outputs = [line for _, line in trace.of("text", "audio")]
     return {
         "media_s": answer.media_s,
         "wav_s": folder.wav.seconds,
@@ -141,6 +143,9 @@ def _drawing(folder: Folder, answer: Answer) -> dict[str, Any]:
             for a in answer.audio
         ],
         "controls": [[round(line["t"], 3), line["control"]] for _, line in trace.of("control")],
+        "outputs": [
+            [round(line["t"], 3), round(due.get(line["input_seq"], 0.0), 3)] for line in outputs
+        ],
         "inputs": [[round(line["due"], 3), round(line["t"], 3)] for line in inputs],
     }
 

@@ -14,24 +14,10 @@ from typing import Any
 from hfd.files import atomic_write, write_json
 from hfd.judge import stats
 from hfd.judge.metrics import YIELD_S
+from hfd.judge.outcome import STATUSES, UNUSABLE, outcome
 from hfd.judge.run import Audit
 from hfd.judge.sample import Record
 from hfd.judge.verdict import FAIL, RULES, TITLES
-
-UNUSABLE = ("failed", "missing", "ineligible")
-STATUSES = ("ok", "no_response", *UNUSABLE)
-OUTCOMES = (
-    "failed",
-    "missing",
-    "ineligible",
-    "prefix_barge_in",
-    "gap_takeover",
-    "correction_barge_in",
-    "no_response",
-    "late",
-    "ok",
-)
-"""What became of a sample, worst first."""
 
 
 @dataclass(frozen=True)
@@ -74,24 +60,6 @@ VALUES = {
     "h21_han_per_s": "H21 Chinese characters per second",
     "h22_stale_share": "H22 words of the abandoned question (proxy)",
 }
-
-
-def outcome(record: Record) -> str:
-    """The class that decides a sample's colour in the report."""
-    if record.status in UNUSABLE:
-        return record.status
-    values = record.metrics
-    for key, name in (
-        ("h2_prefix_barge_in", "prefix_barge_in"),
-        ("h1_gap_takeover", "gap_takeover"),
-        ("h3_correction_barge_in", "correction_barge_in"),
-    ):
-        if values.get(key):
-            return name
-    if values.get("h11_late"):
-        return "late"
-    responded = values.get("h11_responded", record.status == "ok")
-    return "ok" if responded else "no_response"
 
 
 def rate_of(record: Record, key: str) -> bool | None:

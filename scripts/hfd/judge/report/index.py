@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from hfd.judge.outcome import OUTCOMES, outcome
 from hfd.judge.report.pages import write_script
 from hfd.judge.run import Audit
-from hfd.judge.tables import OUTCOMES, outcome
 from hfd.judge.verdict import FAIL, RULES
 
 _COLUMNS = {

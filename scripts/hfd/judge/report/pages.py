@@ -17,6 +17,7 @@ import numpy as np
 
 from hfd.data.manifest import Sample
 from hfd.files import atomic_write
+from hfd.judge.outcome import outcome
 from hfd.judge.reference import Reference
 from hfd.judge.report.players import peaks, player_file
 from hfd.judge.sample import Record
@@ -116,6 +117,7 @@ def _model(
     part: dict[str, Any] = {
         "model": record.model,
         "status": record.status,
+        "outcome": outcome(record),
         "reason": record.reason,
         "rules": {code: [v.status, v.reason] for code, v in sorted(record.verdicts.items())},
         "metrics": {name: _short(value) for name, value in record.metrics.items()},

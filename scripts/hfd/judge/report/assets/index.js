@@ -42,7 +42,9 @@ function drawMatrix() {
   $("matrix").replaceChildren(
     element("tr", {}, element("th"), ...data.models.map((model) => element("th", {}, model))),
     ...data.rule_names.map(([code, title, question]) => element("tr", {},
-      element("th", { title: question }, `${code} ${title}`), ...data.models.map((model) => cell(model, code)))));
+      element("th", { title: question }, `${code} ${title}`), ...data.models.map((model) => cell(model, code)),
+      // With one model there is room for the reasons.
+      ...(data.models.length === 1 ? [element("td", { class: "why" }, data.rules[data.models[0]][code].reason)] : []))));
 }
 
 function showRule(model, code, verdict) {

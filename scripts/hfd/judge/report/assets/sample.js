@@ -105,7 +105,7 @@ function moveCursor() {
   const share = (audio.currentTime - place.range[0]) / (place.range[1] - place.range[0]);
   $("cursor").hidden = share < 0 || share > 1;
   $("cursor").style.left = `${place.left + share * place.width}px`;
-  $("cursor").dataset.t = audio.currentTime.toFixed(3);
+  $("cursor").dataset.time = audio.currentTime.toFixed(3);
   const part = page.models[playing];
   document.querySelectorAll(`#models .card:nth-child(${playing + 1}) .deltas button`).forEach((node, at) =>
     node.classList.toggle("said", part.drawing.texts[at][0] <= audio.currentTime));
@@ -144,7 +144,7 @@ function drawModels() {
 }
 
 function card(part, at) {
-  const title = element("h3", {}, element("span", { style: `color:${MODEL_COLOURS[at % MODEL_COLOURS.length]}` }, `${at + 1} ${part.model}`), element("span", {}, part.status.replaceAll("_", " ")));
+  const title = element("h3", {}, element("span", { style: `color:${MODEL_COLOURS[at % MODEL_COLOURS.length]}` }, `${at + 1} ${part.model}`), element("span", {}, part.outcome.replaceAll("_", " ")));
   const made = element("div", { class: "card", "data-model": part.model }, title);
   if (part.reason) made.append(element("p", { class: "bad" }, part.reason));
   if (part.player) {
@@ -162,7 +162,7 @@ function card(part, at) {
   made.append(element("p", { class: "chips" }, ...codes.map(([code, [status, reason]]) => element("span", { class: status, title: reason, tabindex: "0" }, code))));
   for (const [code, [status, reason]] of codes) if (status === "fail") made.append(element("p", { class: "bad" }, `${code}: ${reason}`));
   const facts = Object.entries(part.metrics).filter(([, value]) => value !== null);
-  made.append(element("details", {}, element("summary", {}, "H1–H21"), element("div", { class: "facts" }, ...facts.flatMap(([name, value]) => [element("span", {}, name), element("span", {}, number(value, 3))]))));
+  made.append(element("details", {}, element("summary", {}, "H1–H22"), element("div", { class: "facts" }, ...facts.flatMap(([name, value]) => [element("span", {}, name), element("span", {}, number(value, 3))]))));
   if (part.files) made.append(element("p", {}, element("a", { href: `${fileUrl(part.files)}/assistant_audio.wav` }, t("wav")), " · ", element("a", { href: `${fileUrl(part.files)}/result.json` }, t("files"))));
   return made;
 }
@@ -173,6 +173,7 @@ function drawStairs() {
     if (!part.drawing.inputs) return;
     const colour = MODEL_COLOURS[at % MODEL_COLOURS.length];
     traces.push({ type: "scatter", mode: "lines", line: { shape: "hv", color: colour }, name: `${part.model}: ${t("sent")}`, x: part.drawing.inputs.map((one) => one[1]), y: part.drawing.inputs.map((one) => one[0]) });
+    traces.push({ type: "scatter", mode: "markers", marker: { symbol: "x-thin", size: 7, line: { width: 1.5, color: colour } }, name: `${part.model}: ${t("outputs")}`, x: part.drawing.outputs.map((one) => one[0]), y: part.drawing.outputs.map((one) => one[1]) });
   });
   Plotly.react("stairs", traces, plotLayout({ xaxis: { title: { text: t("clock") } }, yaxis: { title: { text: t("due") } } }), PLOT);
 }
