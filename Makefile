@@ -41,6 +41,16 @@ lint: .venv/dev.done
 test-light: .venv/dev.done
 	$(BIN)/python -m pytest -m "not heavy and not system and not gpu"
 
+# Snakemake's Slurm plugin slows every start, so it has an environment of its own.
+.venv-slurm/done: requirements/slurm.txt requirements/dev.txt
+	$(PYTHON) -m venv .venv-slurm
+	.venv-slurm/bin/pip install --quiet --requirement requirements/slurm.txt --requirement requirements/dev.txt
+	touch $@
+
+test-system: .venv-slurm/done ## faults on a real Slurm of one node; needs root and Debian packages
+	tests/system/install.sh
+	.venv-slurm/bin/python -m pytest -m system
+
 bench: .venv/dev.done ## what the workflow itself costs
 	$(BIN)/python scripts/bench/reader.py
 	$(BIN)/python scripts/bench/compile.py

@@ -125,8 +125,8 @@ class Claims:
         except FileNotFoundError:
             return {}
         owner = _read(path)
-        if owner and is_dead(owner):
-            return owner
+        if owner.get("machine") == _machine():
+            return owner if is_dead(owner) else None
         now = time.monotonic()
         seen, since = self._seen.get(path, (None, now))
         if beat != seen:

@@ -103,12 +103,14 @@ class _Worker:
         """First everything nobody else holds, then what another worker has in hand."""
         # Samples under which a worker died come last: they must not keep the others waiting.
         waiting = sorted(self.shard.samples, key=lambda sample: self._deaths(sample))
+        told: list[Sample] = []
         while waiting:
             held = [sample for sample in waiting if not self._settle(sample)]
-            if len(held) == len(waiting):
+            if held == waiting:
+                if held != told:
+                    self.say(f"waiting for another worker that has {held[0].sample_id!r} in hand")
+                told = held
                 time.sleep(_WAIT_S)
-            elif held:
-                self.say(f"{len(held)} samples are in another worker's hands")
             waiting = held
 
     def unload(self) -> None:

@@ -1,0 +1,82 @@
+"""Many samples through a real Slurm, what that costs, and a cluster with accounting."""
+
+from __future__ import annotations
+
+import time
+
+import psutil
+import pytest
+
+from tests.system.cluster import Cluster
+from tests.system.scene import FAST, MODEL, Scene
+from tests.workflow.desk import REPO, Desk
+
+pytestmark = pytest.mark.system
+
+
+def test_1024_samples_through_four_cards(cluster: Cluster, tmp_path):
+    desk = Desk(tmp_path, profile="slurm")
+    (tmp_path / "slurm").symlink_to(REPO / "profiles" / "slurm")
+    desk.add_samples([f"s{number:04d}" for number in range(859)], pictures=16)
+    desk.add_samples([f"h{number:03d}" for number in range(165)], pictures=16)
+    desk.add_model(MODEL, shard_minutes=3.5, speak=False)
+    desk.models[MODEL]["resources"] |= {"gpu": 1, "mem_mb": 900}
+    _set_checks_aside(desk)
+    before, began = cluster.submissions(), time.monotonic()
+    run = desk.start(f"results_{MODEL}", "--resources", "gpu=4", *FAST)
+    main, cpu_s = psutil.Process(run.process.pid), 0.0
+    while run.process.poll() is None:
+        cpu_s = sum(main.cpu_times()[:2]) if main.is_running() else cpu_s
+        time.sleep(0.5)
+    wall_s = time.monotonic() - began
+    assert run.process.returncode == 0, run.log.read_text()[-3000:]
+    assert len(desk.results(MODEL)) == 1024
+    submitted = cluster.submissions() - before
+    loads = desk.calls(MODEL, "load").total()
+    assert submitted == loads <= 20
+    began = time.monotonic()
+    assert "Nothing to be done" in desk.run(f"results_{MODEL}", *FAST)
+    again_s = time.monotonic() - began
+    assert again_s <= 15
+    _report(submitted, wall_s, cpu_s, again_s)
+
+
+def test_a_cluster_with_accounting_needs_no_extra_setting(cluster, scene: Scene, tmp_path):
+    cluster.stop()
+    accounted = Cluster(tmp_path / "slurm", accounting=True)
+    accounted.start()
+    try:
+        scene.set_model()
+        scene.desk.run(f"results_{MODEL}", *FAST[:2])
+        assert len(scene.desk.results(MODEL)) == 12
+    finally:
+        accounted.stop()
+        cluster.start()
+
+
+def _set_checks_aside(desk: Desk) -> None:
+    """All samples are copies of one video: check one and copy its verdict."""
+    first = "work/checks/s0000.json"
+    local = Desk(desk.path, desk.models, profile=str(REPO / "profiles" / "local"))
+    local.run(first)
+    verdict = (desk.path / first).read_text()
+    for video in (desk.path / "data" / "videos").iterdir():
+        path = desk.path / "work" / "checks" / f"{video.stem}.json"
+        path.write_text(verdict.replace('"s0000"', f'"{video.stem}"'))
+
+
+def _report(submitted: int, wall_s: float, cpu_s: float, again_s: float) -> None:
+    text = f"""# 1024 samples through Slurm
+
+Written by `make test-system` (tests/system/test_load.py): 1024 samples of 3.2 s (the shortest that
+can be, with the 3 s tail), a model that does nothing, a real Slurm of one node, four fake GPUs.
+
+| what | measured |
+|---|---|
+| sbatch calls | {submitted} |
+| model loads | {submitted} |
+| wall time | {wall_s:.0f} s |
+| Snakemake's own CPU time, publishing not counted | {cpu_s:.0f} s |
+| unchanged second run | {again_s:.1f} s |
+"""
+    (REPO / "docs" / "load.md").write_text(text, encoding="utf-8")
