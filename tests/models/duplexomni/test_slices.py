@@ -60,12 +60,12 @@ def test_with_random_empty_slices_text_wav_and_trace_agree_on_every_slice(server
 
 def test_a_run_of_slices_lies_on_exact_multiples_of_11520_from_its_causal_start(servers, converse):
     jitter = random.Random(1)
-    delays = [0.12] + [jitter.uniform(0, 0.08) for _ in range(SLICES - 1)]
+    delays = [0.6] + [jitter.uniform(0, 0.05) for _ in range(SLICES - 1)]
     thinker = servers(Thinker, delay_s=lambda index: delays[index])
     run = converse(thinker)
     sounds = of_kind(run.trace, "audio")
     first = sounds[0]
-    assert first["t"] >= 0.48 + 0.12
+    assert first["t"] >= 0.48 + 0.6
     assert first["play_at"] == round(first["t"] * 24000)
     for k, line in enumerate(sounds):
         assert line["play_at"] == first["play_at"] + SLICE_OUT * k
@@ -83,7 +83,7 @@ def test_a_run_of_slices_lies_on_exact_multiples_of_11520_from_its_causal_start(
 def test_a_slice_slower_than_all_before_it_opens_a_gap_and_is_never_moved_earlier(
     servers, converse
 ):
-    thinker = servers(Thinker, delay_s=lambda index: 0.3 if index == 5 else 0.01)
+    thinker = servers(Thinker, delay_s=lambda index: 0.6 if index == 5 else 0.01)
     run = converse(thinker)
     sounds = of_kind(run.trace, "audio")
     assert sounds[5]["play_at"] == round(sounds[5]["t"] * 24000)
@@ -101,12 +101,13 @@ def test_both_times_of_a_slice_are_kept_and_no_output_precedes_its_slice(servers
     sounds = of_kind(run.trace, "audio")
     for index, facts in enumerate(slice_facts(run.trace)):
         assert facts["logical_s"] == pytest.approx(0.48 * (index + 1))
-        assert 0.02 <= facts["thinker_s"] < 0.2 and 0.03 <= facts["talker_s"] < 0.2
+        assert 0.02 <= facts["thinker_s"] < 1 and 0.03 <= facts["talker_s"] < 1
         assert sounds[index]["t"] >= facts["logical_s"] + 0.05
 
 
 def test_with_the_arrival_clock_the_talker_works_beside_the_next_slice(servers, converse):
-    """Thinker 0.3 s and talker 0.3 s keep up with 0.48 s slices only side by side."""
+    """Thinker 0.3 s and talker 0.3 s keep up with 0.48 s slices only side by side: one after the
+    other they would be 1.8 s late in the tenth slice."""
     run = converse(
         servers(Thinker, delay_s=lambda _: 0.3),
         servers(Talker, delay_s=lambda _: 0.3),
@@ -114,8 +115,8 @@ def test_with_the_arrival_clock_the_talker_works_beside_the_next_slice(servers, 
     )
     sounds = of_kind(run.trace, "audio")
     for index, line in enumerate(sounds):
-        assert 0.6 <= line["t"] - 0.48 * (index + 1) < 0.9
-    assert run.provenance["input_stream"]["lag_ms"]["max"] < 200
+        assert 0.6 <= line["t"] - 0.48 * (index + 1) < 1.2
+    assert run.provenance["input_stream"]["lag_ms"]["max"] < 400
 
 
 def test_outputs_before_a_change_of_the_input_do_not_depend_on_it(model_of, tmp_path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import soundfile
 
 from tests.models.duplexomni.conftest import of_kind, slice_facts
@@ -39,15 +38,15 @@ def test_a_stop_in_mid_sentence_silences_the_talker_until_words_return(servers, 
 
 
 def test_a_stop_drops_what_was_queued_but_not_played(servers, converse):
-    """A first slice of 0.3 s puts 0.3 s of sound in the queue when slice 3 stops it."""
+    """A first slice of 0.6 s puts 0.6 s of sound in the queue when slice 3 stops it."""
     thinker = servers(
         Thinker,
         answers(s3={"tts_control": STOP}),
-        delay_s=lambda index: 0.3 if index == 0 else 0.0,
+        delay_s=lambda index: 0.6 if index == 0 else 0.0,
     )
     run = converse(thinker)
     (stop,) = of_kind(run.trace, "control")
-    assert stop["cleared"] / 24000 == pytest.approx(0.3, abs=0.05)
+    assert 0.3 < stop["cleared"] / 24000 < 0.8
 
 
 def test_words_in_the_slice_of_the_stop_are_spoken(servers, converse):
@@ -61,7 +60,7 @@ def test_words_in_the_slice_of_the_stop_are_spoken(servers, converse):
 def test_sound_that_a_stop_overtakes_is_dropped(servers, converse):
     """Arrival clock, talker 0.3 s late: slice 2's sound is still being made when slice 3 stops."""
     thinker = servers(Thinker, answers(s3={"tts_control": STOP, "tts": "不"}))
-    talker = servers(Talker, delay_s=lambda index: 0.3 if index < 2 else 0.7 if index == 2 else 0)
+    talker = servers(Talker, delay_s=lambda index: 0.3 if index < 2 else 0.9 if index == 2 else 0)
     run = converse(thinker, talker, clock="arrival")
     status = [facts["status"] for facts in slice_facts(run.trace)]
     assert status == ["spoken"] * 2 + ["dropped"] + ["spoken"] * 7
