@@ -24,11 +24,29 @@ help:
 DEMO := $(BIN)/snakemake --directory .demo --cores $(CORES) \
 	--configfile config/config.yaml config/models.yaml config/demo.yaml --
 
+DEMO_ROMA := $(patsubst --,config/demo_roma.yaml --,$(DEMO))
+
 demo: .venv/workflow.done ## raw sources -> videos -> checks -> embedded model -> audit page (.demo/)
 	$(DEMO) demo_data
 	$(DEMO) regenerate_hesitation
 	$(DEMO) check_data
 	$(DEMO) demo
+
+# ROMA has an environment of its own (torch), so that plain `make demo` stays free of it.
+.venv-roma/done: requirements/roma.txt
+	$(PYTHON) -m venv .venv-roma
+	.venv-roma/bin/pip install --quiet --requirement requirements/roma.txt
+	touch $@
+
+.demo/roma-tiny: .venv-roma/done scripts/make_roma_tiny.py
+	.venv-roma/bin/python scripts/make_roma_tiny.py $@
+
+demo-roma: .venv/workflow.done .demo/roma-tiny ## the demo data through a tiny, RANDOM ROMA
+	$(DEMO) demo_data
+	$(DEMO) regenerate_hesitation
+	$(DEMO_ROMA) audit_roma
+	@echo "The weights of this ROMA are random: its answers mean nothing."
+	@echo "Open $$PWD/.demo/results/audit_roma/index.html"
 
 test: lint test-light ## lint and the tests that need pip alone
 

@@ -4,6 +4,7 @@ import base64
 import gzip
 import hashlib
 import json
+import threading
 import time
 
 import numpy as np
@@ -132,6 +133,25 @@ def test_no_output_comes_before_the_input_it_depends_on(sample, tmp_path):
             assert line["t"] >= line["due"] - 1e-3
         elif line["kind"] in ("text", "audio"):
             assert line["t"] >= due[line["input_seq"]] - 1e-3
+
+
+@pytest.mark.parametrize("clock", ["virtual", "arrival"])
+def test_a_model_that_speaks_from_another_thread_never_turns_time_back(sample, tmp_path, clock):
+    class Threaded(Parrot):
+        def push(self, unit):
+            def talk():
+                for _ in range(60):
+                    self.emit(Audio(np.full(2400, 0.1, np.float32)))
+
+            talker = threading.Thread(target=talk)
+            talker.start()
+            for _ in range(60):
+                self.emit(Metric("step", {"n": 1}))
+            talker.join()
+
+    _, lines = run(Threaded, sample, tmp_path / "out", clock=clock)
+    times = [json.loads(line)["t"] for line in lines]
+    assert times == sorted(times)
 
 
 def test_in_real_time_units_are_sent_at_absolute_deadlines_and_none_early(sample, tmp_path):

@@ -43,21 +43,24 @@ class Recorder:
         self._trace = trace
         self._lock = threading.Lock()
         self._clock: RunClock | None = None
+        self._stepper = 0
         self._pushed = -1
         self._stopped = False
         self._turn_open = False
 
     def start(self, clock: RunClock) -> None:
         self._clock = clock
+        self._stepper = threading.get_ident()
 
     def stop(self) -> None:
         with self._lock:
             self._stopped = True
 
-    def input(self, unit: int, t: float, **fields: Any) -> None:
+    def input(self, unit: int, **fields: Any) -> None:
         """Write an ``input`` line; outputs depend on this unit from now on."""
         with self._lock:
-            self._trace.write("input", t, unit=unit, **fields)
+            # Read inside the lock, like every time in the trace: lines stay in order of time.
+            self._trace.write("input", self._now(), unit=unit, **fields)
             self._pushed = unit
 
     def line(self, kind: str, **fields: Any) -> None:
@@ -85,7 +88,8 @@ class Recorder:
                     self._trace.write(
                         "metric", t, name=event.name, values=dict(event.values), input_seq=input_seq
                     )
-            if self._clock is not None:
+            if self._clock is not None and threading.get_ident() == self._stepper:
+                # Another thread writes beside the step, so it takes no time from it.
                 self._clock.forgive(time.perf_counter() - began)
 
     def _now(self) -> float:

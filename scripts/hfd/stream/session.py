@@ -227,7 +227,6 @@ def _push(
         )
     recorder.input(
         unit.index,
-        began,
         start=unit.start,
         samples=len(unit.pcm),
         valid_samples=unit.valid_samples,
