@@ -77,7 +77,7 @@ def decode(path: Path) -> Decoded:
     with open_media(path) as container:
         stream = picture_stream(container, path)
         stream.thread_type = "NONE"
-        sound = container.streams.audio[0] if container.streams.audio else None
+        sound = next((s for s in container.streams.audio if s.codec_context), None)
         found = Decoded(
             video=_video_facts(stream),
             audio=_audio_facts(sound) if sound else {},

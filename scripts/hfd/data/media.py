@@ -20,8 +20,8 @@ def open_media(path: Path) -> av.container.InputContainer:
         HfdError: the file cannot be opened as media.
     """
     try:
-        return av.open(f"file:{Path(path).absolute()}")
-    except (av.error.FFmpegError, OSError) as error:
+        return av.open(f"file:{Path(path).absolute()}", metadata_errors="replace")
+    except (av.error.FFmpegError, OSError, ValueError) as error:
         raise HfdError(
             f"cannot be read as a video ({error})",
             file=path,
@@ -33,10 +33,10 @@ def picture_stream(container: av.container.InputContainer, path: Path) -> av.Vid
     """The file's picture stream, cover images aside.
 
     Raises:
-        HfdError: there is none.
+        HfdError: there is none whose codec is known.
     """
     for stream in container.streams.video:
-        if not stream.disposition.value & _ATTACHED_PICTURE:
+        if stream.codec_context and not stream.disposition.value & _ATTACHED_PICTURE:
             return stream
     raise HfdError("has no picture stream", file=path, remedy="Deliver a file with video")
 
