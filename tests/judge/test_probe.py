@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import prefix_probe
+from hfd.data.media import to_int16
 from hfd.judge.reference import decode_sound
 from hfd.stream.events import Audio, Text
-from hfd.stream.reader import read_units, to_int16
+from hfd.stream.reader import read_units
 from hfd.stream.session import Run
 from tests.judge.world import HOP, Mute, Talker
 

@@ -136,7 +136,7 @@ def _format(found: Decoded) -> Finding:
     evidence = {"video": found.video, "audio": found.audio, "streams": list(found.streams)}
     if found.streams != (1, 1):
         return Finding("format", "fail", "not exactly one picture and one sound stream", evidence)
-    if (found.audio["rate"], found.audio["channels"]) != (SAMPLE_RATE, 1):
+    if (found.audio.get("rate"), found.audio.get("channels")) != (SAMPLE_RATE, 1):
         return Finding("format", "fail", "sound is not 16 kHz mono", evidence)
     if (found.video["codec"], found.video["pix_fmt"]) != ("h264", "yuv420p"):
         return Finding("format", "suspect", "pictures are not H.264 yuv420p", evidence)

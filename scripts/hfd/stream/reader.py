@@ -14,6 +14,7 @@ from pathlib import Path
 import av
 import numpy as np
 
+from hfd.data.media import open_media, to_float32
 from hfd.errors import HfdError
 from hfd.media_time import FPS, PICTURE_SAMPLES, SAMPLE_RATE
 from hfd.stream.units import Frame, Unit
@@ -52,7 +53,7 @@ def probe(path: Path) -> MediaInfo:
     Raises:
         HfdError: the file cannot be opened or has no picture or no sound.
     """
-    with _opened(path) as container:
+    with open_media(path) as container:
         video, _ = _streams(container, path)
         frames = sum(1 for packet in container.demux(video) if packet.size)
         if not frames:
@@ -80,7 +81,7 @@ def read_units(path: Path, unit_samples: int, info: MediaInfo | None = None) -> 
         HfdError: the file is broken, ends early, or is not on the 5 fps / 16 kHz grid.
     """
     info = info or probe(path)
-    with _opened(path) as container:
+    with open_media(path) as container:
         video, audio = _streams(container, path)
         video.thread_type = "NONE"
         pictures = _Pictures(path)
@@ -104,11 +105,6 @@ def read_units(path: Path, unit_samples: int, info: MediaInfo | None = None) -> 
             )
         for last in range(index, len(ends)):
             yield _unit(last, unit_samples, pictures, sound, info)
-
-
-def to_int16(pcm: np.ndarray) -> np.ndarray:
-    """Float samples in [-1, 1] as int16; exact for samples that came from int16."""
-    return np.clip(np.rint(pcm * 32768.0), -32768, 32767).astype("<i2")
 
 
 class _Pictures:
@@ -156,7 +152,7 @@ class _Sound:
                 file=self._path,
                 remedy="Compiled files are 16 kHz mono: deliver or compile it again",
             )
-        samples = _as_float(frame.to_ndarray()[0])
+        samples = to_float32(frame.to_ndarray()[0])
         start = round(float(frame.pts * frame.time_base) * SAMPLE_RATE) if frame.pts else self.end
         if start < 0:
             samples = samples[-start:]
@@ -186,19 +182,6 @@ def _unit(
     pcm = np.pad(sound.take(unit_samples)[:valid], (0, unit_samples - valid))
     frames = pictures.take(start + unit_samples)
     return Unit(index, start, pcm, frames, valid, start + unit_samples >= info.samples)
-
-
-def _as_float(samples: np.ndarray) -> np.ndarray:
-    if samples.dtype == np.float32:
-        return samples
-    return (samples / float(-np.iinfo(samples.dtype).min)).astype(np.float32)
-
-
-def _opened(path: Path) -> av.container.InputContainer:
-    try:
-        return av.open(f"file:{Path(path).absolute()}")
-    except (av.error.FFmpegError, OSError) as error:
-        raise _broken(path, error) from error
 
 
 def _streams(

@@ -19,11 +19,12 @@ import numpy as np
 import soundfile
 
 from hfd.data.manifest import Sample
+from hfd.data.media import to_int16
 from hfd.errors import HfdError
 from hfd.files import json_text, sha256_bytes, sha256_file
 from hfd.stream import trace
 from hfd.stream.clock import RunClock, make_clock
-from hfd.stream.reader import MediaInfo, probe, read_units, to_int16
+from hfd.stream.reader import MediaInfo, probe, read_units
 from hfd.stream.recorder import Recorder
 from hfd.stream.result import build_provenance, build_result
 from hfd.stream.units import Unit

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from hfd.data.media import to_int16
 from hfd.errors import HfdError
 from hfd.media_time import samples_to_seconds
 from hfd.models.base import Emit
@@ -31,7 +32,6 @@ from hfd.models.duplexomni.settings import Settings
 from hfd.models.duplexomni.stack import Stack
 from hfd.models.duplexomni.wire import SLICE_OUT_SAMPLES, ServerFailed, speak, think
 from hfd.stream.events import Audio, Control, ControlKind, Metric, Text
-from hfd.stream.reader import to_int16
 from hfd.stream.units import Unit
 
 SILENCE = np.zeros(SLICE_OUT_SAMPLES, np.int16)
