@@ -9,7 +9,6 @@ import asyncio
 import json
 import sys
 import time
-from http import HTTPStatus
 from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
@@ -23,7 +22,10 @@ FRAME_S = 0.01
 
 
 class ToneVoice:
-    """Each text token gives two frames of a tone; ends when all its tokens have been spoken."""
+    """Each text token gives two frames of a tone; ends when all its tokens have been spoken.
+
+    Text with "∞" is never ended, text with "☠" breaks the voice.
+    """
 
     max_frames = 2048
     text_vocabulary = 0x110000
@@ -32,7 +34,9 @@ class ToneVoice:
         return [ord(text[0])] if text else []  # one token a delta, as Aero's are
 
     def begin(self, token, manner):
-        self.heard, self.made = 1, 0
+        if token == ord("☠"):
+            raise RuntimeError("device lost")
+        self.heard, self.made, self.endless = 1, 0, token == ord("∞")
 
     def frame(self):
         time.sleep(FRAME_S)
@@ -40,7 +44,7 @@ class ToneVoice:
 
     def advance(self, side, may_end):
         self.heard += side >= 0
-        return may_end and self.made >= FRAMES_PER_TOKEN * self.heard
+        return may_end and not self.endless and self.made >= FRAMES_PER_TOKEN * self.heard
 
     def pcm(self, frames):
         start = (self.made - frames) * FRAME_SAMPLES
@@ -86,12 +90,7 @@ async def main(port):
         else:
             await honest._connection(socket)
 
-    def health(connection, request):
-        if request.path == "/health":
-            return connection.respond(HTTPStatus.OK, "ok\n")
-        return None
-
-    async with serve(handle, "127.0.0.1", port, process_request=health) as server:
+    async with serve(handle, "127.0.0.1", port, process_request=honest._health) as server:
         await server.serve_forever()
 
 
