@@ -20,7 +20,7 @@ from hfd.judge.report.index import write_index
 from hfd.judge.report.pages import copy_assets
 from hfd.judge.run import Audit, Job, ModelSource, run_audit
 from hfd.judge.sample_rules import Policy
-from hfd.judge.tables import coverage, write_tables
+from hfd.judge.tables import code_version, coverage, write_tables
 from hfd.judge.transcript import read_transcripts
 
 
@@ -74,11 +74,7 @@ def _models(args: argparse.Namespace) -> tuple[ModelSource, ...]:
 
 def _about(args: argparse.Namespace, audit: Audit) -> dict[str, Any]:
     versions = Counter(
-        f"{code.get('version')} {str(code.get('commit'))[:12]}"
-        + (" with changes" if code.get("dirty_diff_sha256") else "")
-        for records in audit.records.values()
-        for record in records
-        if (code := record.facts.get("code"))
+        filter(None, (code_version(r) for records in audit.records.values() for r in records))
     )
     return {
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -98,6 +94,9 @@ def _tell(audit: Audit, out: Path) -> None:
         for code, verdict in audit.verdicts[model].items():
             if verdict.status == "fail":
                 print(f"{model}: {code} fails: {verdict.reason}")
+    versions = {v for records in audit.records.values() for r in records if (v := code_version(r))}
+    if len(versions) > 1:
+        print(f"made by {len(versions)} code versions; samples.csv names each sample's")
     print(f"report: {(out / 'index.html').resolve().as_uri()}")
 
 

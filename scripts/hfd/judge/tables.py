@@ -180,11 +180,21 @@ def sample_rows(audit: Audit) -> list[dict[str, Any]]:
                     "outcome": outcome(record),
                     "failed_rules": " ".join(sorted(failing, key=lambda code: int(code[1:]))),
                     "reason": record.reason,
+                    "code": code_version(record),
                     "q1_s": record.facts.get("q1"),
                 }
                 | {key: _rounded(value) for key, value in record.metrics.items()}
             )
     return rows
+
+
+def code_version(record: Record) -> str | None:
+    """Which version of this repository made a result: ``commit`` or ``commit+changes``."""
+    code = record.facts.get("code")
+    if not code:
+        return None
+    parts = ((code["commit"] or code["version"])[:12], (code["dirty_diff_sha256"] or "")[:8])
+    return "+".join(part for part in parts if part)
 
 
 def rule_rows(audit: Audit) -> list[dict[str, Any]]:
