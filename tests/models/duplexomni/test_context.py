@@ -84,5 +84,5 @@ def test_a_file_beyond_the_sound_clips_of_one_request_is_refused(model_of, tmp_p
 
 def test_the_servers_own_count_is_kept_with_every_slice(model_of, tmp_path):
     events = drive(model_of(), units(4), tmp_path)
-    counts = [e.values["prompt_tokens"] for e in events if getattr(e, "name", "") == "slice"]
+    counts = [e.values["context_tokens"] for e in events if getattr(e, "name", "") == "slice"]
     assert len(counts) == 4 and counts == sorted(counts) and counts[0] > 0

@@ -189,12 +189,12 @@ def test_a_model_that_stays_silent_gives_a_valid_result_without_words(servers, c
     thinker = servers(Thinker, lambda index, messages: dict_text())
     run = converse(thinker, servers(Talker, silent=lambda index: True))
     assert run.result["status"] == "no_response" and run.result["text"] == ""
-    assert run.result["end_reason"] == "input_end" and not run.result["truncated"]
+    assert run.result["end_reason"] == "input_end"
 
 
-def test_words_in_the_last_slice_are_marked_as_cut_by_the_end_of_the_input(converse):
+def test_words_in_the_last_slice_are_marked_as_perhaps_cut_by_the_end_of_the_input(converse):
     run = converse()
-    assert run.result["end_reason"] == "input_end_while_speaking" and run.result["truncated"]
+    assert run.result["end_reason"] == "input_end_while_speaking"
 
 
 def test_an_unreadable_answer_invents_no_words_and_is_counted(servers, converse):

@@ -12,6 +12,7 @@ import pytest
 from hfd.errors import HfdError
 from hfd.models.duplexomni.memory import check_memory
 from hfd.models.duplexomni.settings import StackLaunch, read_settings
+from hfd.models.duplexomni.weights import describe_weights
 from hfd.models.registry import create_model
 from tests.models.duplexomni.conftest import drive, units
 from tests.models.duplexomni.weights import fake_weights
@@ -71,6 +72,7 @@ def test_a_started_stack_serves_samples_on_the_jobs_gpus_and_leaves_nothing_behi
     assert talker["TALKER_MTP_SUBPROC_CUDA_VISIBLE_DEVICES"] == "GPU-b"
     assert thinker["THINKER_MAX_MODEL_LEN"] == "65536"
     assert identity.detail["servers"] == "started" and identity.detail["thinker"] == "weights"
+    assert identity.detail["dtypes"]["bfloat16"] > 34e9 and len(identity.weights) == 64
     assert gone(thinker["pid"]) and gone(talker["pid"])
 
 
@@ -144,6 +146,22 @@ def test_a_download_cut_short_is_noticed(tmp_path):
         stream.truncate(file.stat().st_size - 1)
     with pytest.raises(HfdError, match="its header says"):
         check_memory(stack(folder), 8, 96)
+
+
+def test_quantised_weights_are_refused(tmp_path):
+    folder = fake_weights(tmp_path / "w", dtype="F8_E4M3")
+    with pytest.raises(HfdError, match=r"has the type F8_E4M3: quantised"):
+        describe_weights(folder)
+
+
+def test_the_name_of_the_weights_changes_with_a_few_of_their_bytes(tmp_path):
+    folder = fake_weights(tmp_path / "w", thinker=0.001, talker=0.001, code2wav=0.001)
+    before = describe_weights(folder)
+    file = next(folder.glob("*.safetensors"))
+    with file.open("r+b") as stream:
+        stream.seek(file.stat().st_size // 2)
+        stream.write(bytes(range(256)) * 4096)
+    assert describe_weights(folder)[0] != before[0]
 
 
 def test_a_folder_without_the_talker_is_noticed(tmp_path):

@@ -11,7 +11,7 @@ SIZES = {"thinker": 59.0, "talker": 5.8, "code2wav": 0.4}
 """GiB of bf16, about as in the public base model."""
 
 
-def fake_weights(folder: Path, **gib: float) -> Path:
+def fake_weights(folder: Path, dtype: str = "BF16", **gib: float) -> Path:
     """Make the folder; sizes of its parts in GiB may be changed."""
     folder.mkdir()
     text = {
@@ -29,8 +29,8 @@ def fake_weights(folder: Path, **gib: float) -> Path:
     header, end = {"__metadata__": {"format": "pt"}}, 0
     for part, size in sizes.items():
         header[f"{part}.weight"] = {
-            "dtype": "U8",
-            "shape": [size],
+            "dtype": dtype,
+            "shape": [size // 2],
             "data_offsets": [end, end + size],
         }
         end += size

@@ -62,6 +62,13 @@ class ThinkerBlob:
     prompt_tokens: int | None
     completion_tokens: int | None
 
+    @property
+    def context_tokens(self) -> int | None:
+        """The context after this answer."""
+        if self.prompt_tokens is None or self.completion_tokens is None:
+            return None
+        return self.prompt_tokens + self.completion_tokens
+
 
 def read_blob(data: bytes) -> ThinkerBlob:
     """Read the text of a thinker's answer.

@@ -2,7 +2,7 @@
 
 Counts follow the model's public processors: one vision token for 32 x 32 pixels, audio tokens by
 the encoder's convolution arithmetic. Words are not known beforehand and are budgeted. The server's
-own count (``prompt_tokens``) is recorded with every slice, so the budget can be checked.
+own count (``context_tokens``) is recorded with every slice, so the budget can be checked.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import struct
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ from hfd.errors import HfdError
 from hfd.files import read_json
 from hfd.models.duplexomni.context import Limits
 from hfd.models.duplexomni.settings import StackLaunch
+from hfd.models.duplexomni.weights import tensor_bytes
 
 GIB = 2**30
 WORKSPACE_GIB = 4.0
@@ -70,51 +69,6 @@ def read_checkpoint(folder: Path, part: str) -> Checkpoint:
         kv_heads=heads,
         most_tokens=most_tokens,
     )
-
-
-def tensor_bytes(folder: Path, prefix: str) -> int:
-    """Size of all tensors of a folder whose name starts with `prefix`; at least one must.
-
-    Raises:
-        HfdError: no such tensor, or a file that is shorter than its header says.
-    """
-    total = 0
-    for file in sorted(folder.glob("*.safetensors")):
-        for name, span in _header(file).items():
-            if name.startswith(prefix):
-                total += span[1] - span[0]
-    if not total:
-        raise HfdError(
-            f"holds no tensor whose name starts with {prefix!r}",
-            file=folder,
-            remedy="Download the checkpoint again, or name the folder that holds this part",
-        )
-    return total
-
-
-def _header(file: Path) -> dict[str, tuple[int, int]]:
-    """Name to byte range of every tensor in a safetensors file."""
-    try:
-        with file.open("rb") as stream:
-            (length,) = struct.unpack("<Q", stream.read(8))
-            if length > 512 * 2**20:
-                raise ValueError(f"header of {length} bytes")
-            entries = json.loads(stream.read(length))
-        spans = {
-            name: tuple(entry["data_offsets"])
-            for name, entry in entries.items()
-            if name != "__metadata__"
-        }
-        expected = 8 + length + max((end for _, end in spans.values()), default=0)
-    except (OSError, struct.error, ValueError, KeyError, TypeError) as error:
-        raise HfdError(f"is no safetensors file ({error})", file=file) from error
-    if file.stat().st_size != expected:
-        raise HfdError(
-            f"has {file.stat().st_size} bytes, its header says {expected}",
-            file=file,
-            remedy="Download it again",
-        )
-    return spans
 
 
 def check_memory(stack: StackLaunch, gpus: int, gpu_gib: float) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from contextlib import ExitStack
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 from hfd.errors import HfdError
@@ -23,9 +23,10 @@ from hfd.models.base import (
     SampleInfo,
 )
 from hfd.models.duplexomni.context import SLICE_SAMPLES, Limits, refuse_unless_fits
-from hfd.models.duplexomni.settings import StackLaunch, read_settings
+from hfd.models.duplexomni.settings import StackLaunch, StackUrls, read_settings
 from hfd.models.duplexomni.slices import SliceLoop
 from hfd.models.duplexomni.stack import Stack
+from hfd.models.duplexomni.weights import describe_weights
 from hfd.models.duplexomni.wire import OUTPUT_RATE, SLICE_OUT_SAMPLES
 from hfd.stream.events import Metric
 from hfd.stream.units import Unit
@@ -65,17 +66,30 @@ class DuplexOmni(DuplexModel):
         health = self._stack.start()
         self._model = health["model"]
         self._limits = Limits(health["max_model_len"])
+        weights, dtypes = self._weights()
         return Identity(
             "MuyeHuang/DuplexOmni",
-            self._settings.weights_revision,
+            weights,
             {
                 "thinker": PurePath(self._model).name,
-                "max_model_len": self._limits.thinker_tokens,
+                "max_context_tokens": self._limits.thinker_tokens,
                 "tensor_parallel_size": health.get("tensor_parallel_size"),
                 "servers": "started" if self._settings.stack_is_ours else "running",
                 "s2": "off" if s2 is None else s2.identity,
+                **dtypes,
             },
         )
+
+    def _weights(self) -> tuple[str | None, dict[str, Any]]:
+        """Name of the weights, and their types where the files can be seen."""
+        named = self._settings.weights_revision
+        stack = self._stack.settings
+        if isinstance(stack, StackUrls):
+            return named, {}
+        thinker, dtypes = describe_weights(Path(stack.thinker_weights))
+        talker, others = describe_weights(Path(stack.talker_weights))
+        found = thinker if talker == thinker else f"{thinker}+{talker}"
+        return f"{named}:{found}" if named else found, {"dtypes": {**others, **dtypes}}
 
     def open(self, sample: SampleInfo, emit: Emit) -> None:
         with ExitStack() as held:  # given up at once if anything below refuses

@@ -114,7 +114,7 @@ class SliceLoop:
         speaking = bool(self._last_words.strip())
         return {
             "end_reason": "input_end_while_speaking" if speaking else "input_end",
-            "truncated": speaking,
+            "truncated": False,  # whether those words were all it had to say cannot be told
             "slices": self._counts,
             "unreadable_slices": self._unreadable,
         }
@@ -161,7 +161,7 @@ class SliceLoop:
             "reply_form": reply.form,
             "asr": reply.asr,
             "finish_reason": answer.finish_reason,
-            "prompt_tokens": answer.prompt_tokens,
+            "context_tokens": answer.context_tokens,
             "completion_tokens": answer.completion_tokens,
             "thinker_s": round(thinker_s, 6),
         }

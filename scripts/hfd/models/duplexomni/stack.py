@@ -26,9 +26,11 @@ class Stack:
     """Thinker and talker of one worker; one session at a time.
 
     Attributes:
-        thinker, talker: where they listen; set by `start`.
+        settings: where the stack is or how it starts, with this machine's places filled in.
+        thinker, talker: where they listen. All three are set by `start`.
     """
 
+    settings: StackUrls | StackLaunch
     thinker: Endpoint
     talker: Endpoint
 
@@ -43,7 +45,7 @@ class Stack:
             HfdError: the weights do not fit the GPUs, a server does not come up, or what answers
                 is not this model's thinker.
         """
-        self._stack = stack = filled(self._settings.stack)
+        self.settings = stack = filled(self._settings.stack)
         if isinstance(stack, StackLaunch):
             check_memory(stack, *_gpus(stack))
             self._children = [
@@ -102,7 +104,7 @@ class Stack:
             child.stop()
 
     def _connect(self) -> None:
-        stack, timeout_s = self._stack, self._settings.request_timeout_s
+        stack, timeout_s = self.settings, self._settings.request_timeout_s
         if isinstance(stack, StackUrls):
             urls = (stack.thinker_url, stack.talker_url)
         else:
