@@ -1,0 +1,141 @@
+"""The wire file: what is sent for a unit, what a message means, and what is refused."""
+
+from __future__ import annotations
+
+import base64
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from hfd.errors import HfdError
+from hfd.models.aero import AeroModel
+from hfd.models.aero.ending import largest_burst
+from hfd.models.aero.pictures import is_taken
+from hfd.models.aero.wire import Picture, Wire
+from hfd.stream.units import Unit
+
+SHIPPED = Path(__file__).parents[3] / "config" / "wires" / "aero.yaml"
+UNIT = Unit(3, 3840, np.full(1280, -0.5, np.float32), (), 1280, False)
+
+
+@pytest.fixture
+def mended(tmp_path):
+    """The shipped file with a change, as a user would mend it."""
+
+    def mend(change):
+        content = yaml.safe_load(SHIPPED.read_text(encoding="utf-8"))
+        change(content)
+        path = tmp_path / "mended.yaml"
+        path.write_text(yaml.safe_dump(content), encoding="utf-8")
+        return Wire(path)
+
+    return mend
+
+
+def test_a_unit_is_1280_samples_of_pcm16_and_its_picture_goes_first():
+    picture, audio = map(json.loads, Wire(SHIPPED).unit_messages(UNIT, Picture(0.2, b"\xff\xd8")))
+    assert picture["type"] == "video.frame" and picture["timestamp"] == 0.2
+    pcm = np.frombuffer(base64.b64decode(audio["audio"]), "<i2")
+    assert len(pcm) == 1280 and set(pcm) == {-16384}
+
+
+def test_a_unit_without_a_picture_sends_sound_alone():
+    messages = Wire(SHIPPED).unit_messages(UNIT, None)
+    assert [json.loads(message)["type"] for message in messages] == ["input.audio.append"]
+
+
+def test_binary_float32_and_a_picture_inside_the_message_need_no_code(mended):
+    def binary(content):
+        content["send"]["unit"] = ["{float32}"]
+
+    (raw,) = mended(binary).unit_messages(UNIT, None)
+    assert np.array_equal(np.frombuffer(raw, "<f4"), UNIT.pcm)
+
+    def joined(content):
+        content["send"]["unit"] = [
+            {"type": "chunk", "i": "{index}", "a": "{pcm16_base64}", "v": ["{picture_jpeg_base64}"]}
+        ]
+
+    wire = mended(joined)
+    (with_picture,) = map(json.loads, wire.unit_messages(UNIT, Picture(0.2, b"x")))
+    (without,) = map(json.loads, wire.unit_messages(UNIT, None))
+    assert with_picture["v"] == ["eA=="] and with_picture["i"] == 3
+    assert without["v"] == []
+
+
+@pytest.mark.parametrize(
+    ("message", "kind", "text"),
+    [
+        ({"type": "response.text.delta", "delta": "好"}, "text", "好"),
+        ({"event": "text.delta", "text": "hi"}, "text", "hi"),
+        ({"type": "response.output_text.delta", "content": "x", "slot": 4}, "text", "x"),
+        ({"type": "response.text.delta", "delta": None}, "text", ""),
+        ({"type": "response.done"}, "final", ""),
+        ({"type": "session.created"}, "ignored", ""),
+        ({"type": "error", "error": {"message": "full"}}, "error", "full"),
+        ({"type": "error", "error": "flat"}, "error", "flat"),
+        ({"type": "never.seen"}, "unknown", ""),
+        (["no", "object"], "unknown", ""),
+    ],
+)
+def test_several_spellings_mean_the_same(message, kind, text):
+    event = Wire(SHIPPED).parse(json.dumps(message))
+    assert (event.kind, event.text) == (kind, text)
+
+
+def test_broken_json_is_unknown_and_not_the_end():
+    assert Wire(SHIPPED).parse("{").kind == "unknown"
+    assert Wire(SHIPPED).parse(b"\xff\xfe").kind == "unknown"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda c: c["send"]["unit"].append({"type": "x", "data": "{pcm24}"}),
+        lambda c: c["send"]["unit"].append({"type": "x", "data": "{pcm16}"}),  # bytes in JSON
+        lambda c: c["receive"].pop("final"),
+        lambda c: c.update(schema="hfd-wire/9"),
+        lambda c: c.update(markers="("),
+    ],
+)
+def test_a_wire_file_that_could_not_work_is_refused_before_a_run(mended, change):
+    with pytest.raises(HfdError, match=r"mended\.yaml"):
+        mended(change)
+
+
+def test_pictures_are_chosen_by_exact_time():
+    def taken(rate):
+        return [index for index in range(16) if is_taken(index, Fraction(rate))]
+
+    assert taken(1) == [0, 5, 10, 15]
+    assert taken(2) == [0, 2, 5, 7, 10, 12, 15]
+    assert taken(5) == list(range(16))
+    assert taken("1/2") == [0, 10]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"picture_fps": 6},
+        {"picture_fps": "often"},
+        {"urll": "ws://x"},
+        {"wire": "config/wires/none.yaml"},
+        {"servers": {"asr": {}}},
+    ],
+)
+def test_a_wrong_setting_is_refused_by_name(settings):
+    with pytest.raises(HfdError):
+        AeroModel(settings)
+
+
+def test_the_picture_rate_is_on_record():
+    assert AeroModel({"picture_fps": 2}).capabilities.frame_rule.startswith("2 per second")
+
+
+def test_bursts_are_counted_within_their_window():
+    assert largest_burst([0.0, 0.08, 0.16, 0.17, 0.18], 0.08) == 3
+    assert largest_burst([], 0.08) == 0
