@@ -1,7 +1,7 @@
-"""Run Aero over a manifest by hand: the team's command line over the machinery of run_model.py.
+"""Run Aero over a manifest by hand: the team's command line over scripts/run_model.py's machinery.
 
-Both servers are already up, or started by the settings (docs/aero.md). The workflow does the same
-with shards, retries and audit: ``snakemake results_aero``.
+Both servers are already up. The workflow does the same with shards, retries and audit, and starts
+the servers too: ``snakemake results_aero``.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from hfd.work.spec import ModelSpec
 
 def main(argv: list[str] | None = None) -> int:
     """Entry point; 1 if a sample failed."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--url", default=DEFAULTS["url"], help="Aero server (%(default)s)")
     parser.add_argument("--tts-url", default=DEFAULTS["tts_url"], help="TTS server (%(default)s)")
     parser.add_argument("--record", action="store_true", help="keep the raw frames of both sockets")
     parser.add_argument(
-        "--max-lag", type=float, default=0.5, help="seconds; a later unit fails the sample"
+        "--max-lag", type=float, default=0.5, help="seconds; a unit sent later fails the sample"
     )
     add_common_options(parser)
     args = parser.parse_args(argv)
     settings = {"url": args.url, "tts_url": args.tts_url, "record": args.record}
     settings |= parse_settings(args.set)
     spec = ModelSpec("aero", "aero", settings, args.seed)
-    return run_by_hand(spec, args, max_lag_s=args.max_lag, wav_copies=(TEAM_WAV,))
+    return run_by_hand(spec, args, max_lag_s=args.max_lag, wav_copies=[TEAM_WAV])
 
 
 if __name__ == "__main__":
