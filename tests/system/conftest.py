@@ -32,7 +32,7 @@ def checked_desk(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def fault_table():
-    """The rows that the fault tests played; written to docs/faults.md when all were."""
+    """The rows that the fault tests played; written to docs/faults.md."""
     table = FaultTable(REPO / "docs" / "faults.md")
     yield table
     table.write()

@@ -33,32 +33,35 @@ class Row:
     allowed: int
     loads: int
 
+    def __str__(self) -> str:
+        cells = (self.fault, self.first_run, self.twice, self.allowed, self.loads)
+        return f"| {' | '.join(map(str, cells))} |"
+
+
+HEAD = """# Fault matrix
+
+Written by `make test-system` (tests/system/test_faults.py) on a real Slurm of one node with four
+fake GPUs; twelve samples in four shards if nothing else is said. After every fault the next run
+completed, and no wrong or half file was visible under results/ whenever it was looked at (every
+second).
+
+| fault | first run | samples computed twice | allowed | model loads in the next run |
+|---|---|---|---|---|
+"""
+
 
 @dataclass
 class FaultTable:
-    """Collects rows; writes them when every fault of the module was played."""
+    """The rows of docs/faults.md; a row that is played again takes the place of the old one."""
 
     path: Path
     rows: dict[str, Row] = field(default_factory=dict)
-    expected: int = 20
 
     def write(self) -> None:
-        if len(self.rows) < self.expected:
-            return
-        lines = [
-            "# Fault matrix", "",
-            "Written by `make test-system` (tests/system/test_faults.py) on a real Slurm of one",
-            "node with four fake GPUs; twelve samples in four shards if nothing else is said.",
-            "After every fault the next run completed, and no wrong or half file was visible under",
-            "results/ whenever it was looked at (every second).", "",
-            "| fault | first run | computed twice | allowed | model loads in the next run |",
-            "|---|---|---|---|---|",
-        ]  # fmt: skip
-        lines += [
-            f"| {row.fault} | {row.first_run} | {row.twice} | {row.allowed} | {row.loads} |"
-            for row in self.rows.values()
-        ]
-        self.path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        old = self.path.read_text(encoding="utf-8").splitlines() if self.path.exists() else []
+        lines = {line.split(" | ")[0][2:]: line for line in old[HEAD.count("\n") :]}
+        lines |= {fault: str(row) for fault, row in self.rows.items()}
+        self.path.write_text(HEAD + "\n".join(lines.values()) + "\n", encoding="utf-8")
 
 
 @dataclass

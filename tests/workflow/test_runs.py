@@ -230,3 +230,12 @@ def test_the_audit_counts_what_is_missing_and_a_later_audit_waits_for_it(desk):
     desk.run("audit", ok=None)
     assert desk.results("loud") == {"a", "b", "c"}
     assert (desk.path / "results" / "audit" / "index.html").exists()
+
+
+def test_another_code_version_reruns_nothing_unless_that_is_asked_for(desk):
+    desk.add_samples(["a", "b", "c"])
+    desk.add_model("loud")
+    desk.run()
+    desk.config = {"pilot_n": 2, "rerun_on": ["code"]}
+    dry = desk.run("-n")
+    assert "loud: stale: seed or weights, code changed (3): a, b, c" in dry
