@@ -387,6 +387,19 @@ def wav_cut_at_the_end(results: Path) -> None:
         soundfile.write(wav, pcm[: int(len(pcm) * 0.8)], rate, subtype="PCM_16")
 
 
+def question_moved(results: Path) -> None:
+    forgery = _one(results)
+    forgery.result["qend"] = round(forgery.result["qend"] + 0.8, 3)
+    forgery.write_documents()
+
+
+def compute_understated(results: Path) -> None:
+    for forgery in _each(results):
+        forgery.result["rtf"]["compute_s"] = 0.001
+        forgery.provenance["steps"]["compute_s"] = 0.001
+        forgery.write_documents()
+
+
 CHEATS = (
     Cheat("sound placed 0.9 s after the question's end", fixed_delay, "A8"),
     Cheat("sound placed 0.32 s after the text", fixed_delay_after_text, "A8"),
@@ -404,6 +417,8 @@ CHEATS = (
     Cheat("sound played before it arrived", played_before_it_arrived, "A9"),
     Cheat("units sent before they exist", sent_early, "A3", ("A5",)),
     Cheat("text edited in result.json", edited_text_in_result, "A16"),
+    Cheat("the question's end moved in result.json", question_moved, "A16"),
+    Cheat("compute understated in result.json", compute_understated, "A16"),
     Cheat("text edited in every file, chain made anew", edited_text_everywhere, "A15"),
     Cheat("wav edited", edited_wav, "A10", ("A16",)),
     Cheat("wav cut short", wav_cut_at_the_end, "A10", ("A16",)),
@@ -414,7 +429,7 @@ CHEATS = (
         "another sample's results, renamed and sealed",
         another_sample_s_results_renamed,
         "A1",
-        ("A14", "A2"),
+        ("A14", "A16", "A2"),
     ),
     Cheat("another video fed", other_video, "A1"),
     Cheat("other sound fed", other_sound_fed, "A1"),

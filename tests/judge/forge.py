@@ -13,7 +13,7 @@ import numpy as np
 import soundfile
 
 from hfd.judge.documents import layout
-from hfd.judge.result_check import told_by_trace
+from hfd.judge.result_check import compute_bounds, told_by_trace
 from hfd.judge.trace import Trace, read_trace
 from hfd.judge.wav_check import rebuild
 
@@ -105,6 +105,8 @@ class Forgery:
         wav = self.folder / "assistant_audio.wav"
         soundfile.write(wav, track, self.rate, subtype="PCM_16")
         self.result |= told_by_trace(trace, track, chunks)
+        if self.result["rtf"]["compute_s"] is not None:
+            self.result["rtf"]["compute_s"] = compute_bounds(trace)[0]
         inputs, audio = self.of("input"), self.of("audio")
         cleared = [line["cleared"] for line in self.of("control") if "cleared" in line]
         self.provenance["sample_id"] = self.lines[0]["sample_id"]

@@ -122,6 +122,18 @@ def test_an_old_hesitation_video_is_refused_by_its_hash(copied, world):
     assert failures(verdicts) == {"A1"} and "deny list" in verdicts["A1"].reason
 
 
+def test_one_model_s_results_delivered_as_another_model_s_are_found(copied, world):
+    sample = world.samples[1]
+    for name in ("one", "other"):
+        shutil.copytree(copied / sample.sample_id, copied.parent / name / sample.sample_id)
+    records = [
+        audit_sample(copied.parent / name / sample.sample_id, name, "qa", None, POLICY)
+        for name in ("one", "other")
+    ]
+    found = set_rules.duplicates(records)
+    assert set(found) == {"one", "other"} and "one/s01 = other/s01" in found["one"].reason
+
+
 def table() -> str:
     """The cheat × rule matrix as Markdown."""
     rows = [

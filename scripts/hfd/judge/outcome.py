@@ -10,6 +10,7 @@ OUTCOMES = (
     "failed",
     "missing",
     "ineligible",
+    "truncated",
     "prefix_barge_in",
     "gap_takeover",
     "correction_barge_in",
@@ -24,6 +25,8 @@ def outcome(record: Record) -> str:
     """The class that decides a sample's colour in the report."""
     if record.status in UNUSABLE:
         return record.status
+    if record.facts.get("truncated"):
+        return "truncated"
     values = record.metrics
     for key, name in (
         ("h2_prefix_barge_in", "prefix_barge_in"),

@@ -79,6 +79,42 @@ def check_result(
                     result.line_of(*path),
                 )
             )
+    return findings + _check_compute(result, trace)
+
+
+def compute_bounds(trace: Trace) -> tuple[float, float]:
+    """Seconds of compute: each step took until its last output, all no longer than passed."""
+    least, step, last = 0.0, 0.0, 0.0
+    for line in trace.lines:
+        if line["kind"] in ("input", "input_done"):
+            least, step = least + last - step, line["t"]
+        last = line["t"]
+    least += last - step
+    most = (trace.lines[-1]["mono_ns"] - trace.lines[0]["mono_ns"]) / 1e9
+    return least, most
+
+
+def _check_compute(result: Document, trace: Trace) -> list[Finding]:
+    """Virtual clock: the stated compute lies between what outputs took and what passed."""
+    stated = result.value["rtf"].get("compute_s")
+    if trace.header["clock"] != "virtual" or not isinstance(stated, int | float):
+        return []
+    least, most = compute_bounds(trace)
+    if least - 0.01 <= stated <= most + 0.01:
+        return []
+    line_number = result.line_of("rtf", "compute_s")
+    message = f"rtf.compute_s is {stated:.3f}, the trace allows {least:.3f} to {most:.3f} s"
+    return [Finding("A16", result.name, message, line_number)]
+
+
+def check_reference(result: Document, task: str, question_end: float | None) -> list[Finding]:
+    """Task and end of the question must be the manifest's and the adapter's."""
+    findings = []
+    for name, told in (("task", task), ("qend", question_end)):
+        found = result.value.get(name)
+        if not _same(found, told) and found != told:
+            message = f"{name} is {_short(found)}, manifest and adapter say {_short(told)}"
+            findings.append(Finding("A16", result.name, message, result.line_of(name)))
     return findings
 
 

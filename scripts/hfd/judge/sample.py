@@ -14,6 +14,7 @@ from hfd.judge.folder import Folder, differs_from_store, read_folder
 from hfd.judge.intervals import Interval
 from hfd.judge.metrics import Answer, Arrival
 from hfd.judge.reference import Reference
+from hfd.judge.result_check import check_reference
 from hfd.judge.sample_rules import Policy, judge_sample
 from hfd.judge.speech import onsets, speech_segments
 from hfd.judge.verdict import Verdict
@@ -61,6 +62,10 @@ def audit_sample(
 ) -> Record:
     """Read, check and measure one result folder; `store` is the worker's own copy of it."""
     folder = read_folder(path)
+    if reference is not None and folder.result.usable:
+        ends = [event.end for event in reference.adapter.events] if reference.adapter else []
+        told = max(ends, default=None)
+        folder.findings.extend(check_reference(folder.result, reference.sample.task, told))
     if store is not None:
         folder.findings.extend(differs_from_store(path, store))
     verdicts = judge_sample(folder, reference, policy)
@@ -163,6 +168,7 @@ def _facts(folder: Folder, segments: list[Interval], reference: Reference | None
     return {
         "wav_sha256": folder.wav_sha,
         "silent": silent,
+        "truncated": value["truncated"],
         "sound_sha256": sound_digest(folder.wav.pcm),
         "text": "".join(line["delta"] for _, line in trace.of("text")),
         "text_times": texts,

@@ -194,7 +194,7 @@ def _context(folder: Folder) -> Verdict:
             return failed(f"context shrank from {longest} to {tokens} tokens", line=number)
         longest, seen = tokens, True
     if folder.result.value.get("truncated"):
-        return failed("the model's own limit cut the sample short (truncated)")
+        return unknown("the result says truncated: a limit of the model cut the answer short")
     if not seen:
         return unknown("the trace holds no context_tokens metric")
     limit = folder.provenance.value.get("model", {}).get("detail", {}).get("max_context_tokens")

@@ -42,7 +42,7 @@ const TEXTS = {
   },
 };
 const OUTCOME_COLOURS = {
-  failed: "#7f1d1d", missing: "#9ca3af", ineligible: "#581c87", prefix_barge_in: "#dc2626",
+  failed: "#7f1d1d", missing: "#9ca3af", ineligible: "#581c87", truncated: "#be185d", prefix_barge_in: "#dc2626",
   gap_takeover: "#f97316", correction_barge_in: "#eab308", no_response: "#64748b", late: "#0ea5e9", ok: "#22a06b",
 };
 const MODEL_COLOURS = ["#2f7de1", "#e8590c", "#2b9348", "#9c36b5", "#d6336c", "#0c8599", "#a07800", "#5f3dc4"];
