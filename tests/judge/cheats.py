@@ -354,6 +354,12 @@ def quantised(results: Path) -> None:
         forgery.write_documents()
 
 
+def quantised_by_type(results: Path) -> None:
+    for forgery in _each(results):
+        forgery.provenance["model"]["detail"]["dtypes"] = {"torch.bfloat16": 3, "torch.int8": 290}
+        forgery.write_documents()
+
+
 def other_weights_for_one(results: Path) -> None:
     forgery = _one(results)
     forgery.provenance["model"]["weights"] = "b" * 64
@@ -437,6 +443,7 @@ CHEATS = (
     Cheat("one sound for two samples", duplicated_sound, "A14"),
     Cheat("text without sound", text_only, "A14"),
     Cheat("model quantised", quantised, "A13"),
+    Cheat("weights of eight bits", quantised_by_type, "A13"),
     Cheat("other weights for one sample", other_weights_for_one, "A13"),
     Cheat(
         "generated offline, written in pieces after the end",

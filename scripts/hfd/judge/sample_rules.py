@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +17,8 @@ from hfd.judge.verdict import Verdict, failed, passed, unknown
 from hfd.media_time import SAMPLE_RATE
 
 MAX_LAG_S = 0.5
+_FEW_BITS = re.compile(r"\b(u?int[48]|[iu][48]|f8\w*|float8\w*|fp[48]|nf4|q[2-8]\w*)\b")
+"""Types of quantised weights; int64 and the like are indices and pass."""
 
 
 @dataclass(frozen=True)
@@ -209,14 +214,22 @@ def _precision(folder: Folder) -> Verdict:
     quantisation = detail.get("quantization") or detail.get("quantisation")
     if quantisation not in (None, False, "none", ""):
         return failed(f"the model is quantised: {quantisation}")
-    low = [name for name in detail.get("dtypes") or {} if "int" in name or "float8" in name]
+    types = detail.get("dtypes") or detail.get("parameters_by_dtype") or {}
+    low = [name for name in types if _FEW_BITS.search(name.lower())]
     if low:
         return failed(f"weights of type {', '.join(low)}")
     if not model.get("weights"):
         return unknown("no hash or revision of the weights is recorded")
-    if "dtypes" not in detail:
+    told = ", ".join(types) or ", ".join(f"{k} {v}" for k, v in _precision_of(detail).items())
+    if not told:
         return unknown("weights are named, but the types of their numbers are not recorded")
-    return passed(f"{model['name']}, {', '.join(detail['dtypes'])}", weights=model["weights"])
+    return passed(f"{model['name']} ({told})", weights=model["weights"])
+
+
+def _precision_of(detail: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a model of several parts says of each part's precision, as released by its makers."""
+    precision = detail.get("precision")
+    return precision if isinstance(precision, Mapping) else {}
 
 
 def _completeness(folder: Folder) -> Verdict:
