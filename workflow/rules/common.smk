@@ -63,7 +63,8 @@ def job_resources(model):
     wanted = MODELS[model]["resources"]
     given = {name: value for name, value in wanted.items() if name != "cpus" and value != 0}
     return given | {
-        "runtime": lambda wildcards, attempt: BOARD.minutes(model, wildcards.shard) * attempt
+        "cpus_per_task": wanted["cpus"],
+        "runtime": lambda wildcards, attempt: BOARD.minutes(model, wildcards.shard) * attempt,
     }
 
 
