@@ -116,6 +116,8 @@ class Conversation:
         if self._gap is not None:
             self._gap.cancel()
         self._speaker.flush()
+        if self._token_text is not None and self._token_text.pending:
+            self._counts["lossy_deltas"] += 1  # its other half never came
         await self._unless_failed(self._speaker.finish(self._limits.speech_idle_s))
         return {"end_reason": end_reason, "truncated": self._truncated(), **self._facts()}
 

@@ -47,6 +47,11 @@ class TokenText:
         """Forget half a character."""
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
+    @property
+    def pending(self) -> bool:
+        """Whether half a character is waiting."""
+        return bool(self._decoder.getstate()[0])
+
     def text(self, token_ids: tuple[int, ...]) -> str:
         """Characters completed by these tokens; control tokens, which have no text, give none."""
         return self._decoder.decode(b"".join(self._bytes.get(n, b"") for n in token_ids))
