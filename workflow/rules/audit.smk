@@ -97,7 +97,8 @@ for name, entry in MODELS.items():
             **{key: n for key, n in entry["resources"].items() if key != "cpus" and n},
         params:
             python=interpreter(name),
-            spec=BOARD.spec(name).to_json(),
+            # a function: braces in settings ({port}) are no wildcards
+            spec=lambda wildcards, model=name: BOARD.spec(model).to_json(),
             scratch=f"work/audit/probe/{name}",
         message:
             f"{name}: does input after T change what was said before T?"

@@ -26,7 +26,8 @@ for name, entry in MODELS.items():
         params:
             model=name,
             python=interpreter(name),
-            spec=BOARD.spec(name).to_json(),
+            # a function: braces in settings ({port}) are no wildcards
+            spec=lambda wildcards, model=name: BOARD.spec(model).to_json(),
             manifest=config["manifest"],
             gpus=entry["resources"]["gpu"],
         message:

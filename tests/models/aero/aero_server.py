@@ -62,10 +62,10 @@ async def talk(socket, mode, spoken):
             await asyncio.sleep(COMPUTE_S)
             if mode == "stall" and slot == 12:
                 await asyncio.sleep(3)
-            if mode == "drop" and slot == 13:
+            if mode == "drop" and slot == 7:
                 socket.transport.abort()
                 return
-            if mode == "error" and slot == 10:
+            if mode == "error" and slot == 5:
                 await socket.send(json.dumps({"type": "error", "error": {"message": "no slot"}}))
             if mode == "big" and slot == 5:
                 await socket.send(json.dumps({"type": "debug.dump", "data": "x" * (2 << 20)}))

@@ -31,6 +31,18 @@ def server_settings(script: str) -> dict:
     }
 
 
+def pair_settings(**changes) -> dict:
+    """Settings under which both servers are children of the worker."""
+    servers = {name: server_settings(f"{name}_server.py") for name in ("aero", "tone")}
+    return {
+        "url": "ws://127.0.0.1:{port}/v1/aero/realtime?slots=1-4",
+        "tts_url": "ws://127.0.0.1:{port}/v1/tts/stream",
+        "servers": {"aero": servers["aero"], "tts": servers["tone"]},
+        "final_event_s": 1.0,
+        **changes,
+    }
+
+
 @pytest.fixture(scope="session")
 def servers(tmp_path_factory):
     """The reference Aero server and the TTS server, for the whole test session."""

@@ -19,21 +19,10 @@ from hfd.models.aero import AeroModel
 from hfd.work.spec import ModelSpec
 from hfd.work.store import Store
 from hfd.work.worker import Shard, run_shard
-from tests.models.aero.conftest import SCRIPTS, server_settings
+from tests.models.aero.conftest import SCRIPTS, pair_settings
 
 SAMPLES = 50
 PICTURES = 2  # 0.4 s each: five units
-
-
-def pair_settings(**changes) -> dict:
-    servers = {name: server_settings(f"{name}_server.py") for name in ("aero", "tone")}
-    return {
-        "url": "ws://127.0.0.1:{port}/v1/aero/realtime?slots=1-4",
-        "tts_url": "ws://127.0.0.1:{port}/v1/tts/stream",
-        "servers": {"aero": servers["aero"], "tts": servers["tone"]},
-        "final_event_s": 1.0,
-        **changes,
-    }
 
 
 @pytest.fixture
