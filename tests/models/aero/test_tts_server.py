@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +16,7 @@ from websockets.sync.client import connect
 
 from hfd.models.servers import ChildServer, ServerSpec, start_all
 from hfd.models.tts.protocol import FRAME_SAMPLES
-from tests.models.aero.conftest import server_settings
+from tests.models.aero.conftest import SCRIPTS, server_settings
 from tests.models.aero.tone_server import FRAME_S
 
 
@@ -217,3 +219,17 @@ def test_a_broken_device_ends_the_server_so_that_the_job_starts_it_again(tmp_pat
         assert server.ensure() and server.restarts == 1
     finally:
         server.stop()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--host", "0.0.0.0"], "--host: 0.0.0.0 can be reached from other machines"),
+        (["--emit-every-frames", "0"], "--emit-every-frames: must be 1 to 8"),
+    ],
+)
+def test_the_command_refuses_what_would_be_wrong_later(options, words):
+    command = [sys.executable, str(SCRIPTS / "tts_server.py"), "--model", "nowhere", *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=20)
+    assert done.returncode == 1
+    assert words in done.stderr and "Traceback" not in done.stderr

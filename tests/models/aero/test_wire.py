@@ -125,6 +125,7 @@ def test_pictures_are_chosen_by_exact_time():
         {"urll": "ws://x"},
         {"wire": "config/wires/none.yaml"},
         {"servers": {"asr": {}}},
+        {"tts_url": "ws://127.0.0.1:{port}/v1/tts/stream"},
     ],
 )
 def test_a_wrong_setting_is_refused_by_name(settings):

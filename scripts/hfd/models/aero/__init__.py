@@ -72,6 +72,13 @@ class AeroModel(DuplexModel):
             name: ChildServer(ServerSpec.from_settings(name, value))
             for name, value in self._settings["servers"].items()
         }
+        for key, name in (("url", "aero"), ("tts_url", "tts")):
+            if "{port}" in self._settings[key] and name not in self._servers:
+                raise HfdError(
+                    "has no port: there is no child server whose port it could be",
+                    field=f"settings.{key}",
+                    remedy=f"Write the port of the running server, or add settings.servers.{name}",
+                )
         self._wire = Wire(ROOT / self._settings["wire"])
         self._token_text: TokenText | None = None
         self._conversation: Conversation | None = None

@@ -33,7 +33,7 @@ REPLACEMENT = "\ufffd"
 
 @dataclass(frozen=True)
 class Limits:
-    """Times and counts that end a sample or an utterance; config/README.md tells each."""
+    """Times and counts that end a sample or an utterance; docs/aero.md tells each."""
 
     connect_s: float = 10.0
     utterance_gap_s: float = 0.96
