@@ -19,7 +19,7 @@ from hfd.files import atomic_write, canonical_json, sha256_bytes, sha256_file
 from hfd.judge.metrics import words
 from hfd.judge.transcript import MOST_HAN, read_transcripts
 
-_REMEDY = "Install requirements/transcribe.txt in this environment, or leave the transcripts out"
+_REMEDY = "Use an environment with envs/cascade.yaml, which has it"
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -116,7 +116,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--models", nargs="+", required=True)
     parser.add_argument("--recogniser", help="folder of another faster-whisper model", **path)
     parser.add_argument("--language", default="en", help="what it is spoken in; default en")
-    parser.add_argument("--out", default=Path("work/audit/transcripts.jsonl"), **path)
+    parser.add_argument("--out", required=True, **path)
     return parser
 
 

@@ -7,6 +7,7 @@
 rule audit:
     input:
         lambda wildcards: [path for model in IN_ALL for path in result_files(model, BOARD.ids())],
+        audit_evidence(IN_ALL),
     output:
         report(
             directory("results/audit"),
@@ -57,6 +58,7 @@ for name, entry in MODELS.items():
             f"audit_{name}"
         input:
             lambda wildcards, model=name: result_files(model, BOARD.ids()),
+            audit_evidence([name]),
         output:
             report(
                 directory(f"results/audit_{name}"),
@@ -149,21 +151,23 @@ for name, entry in MODELS.items():
             " --audit {input.audit:q} --out results/delivery"
             " --environment {params.environment:q} 2>&1 | tee {log:q}"
 
-
-rule transcripts:
-    input:
-        lambda wildcards: [path for model in IN_ALL for path in result_files(model, BOARD.ids())],
-    output:
-        "work/audit/transcripts.jsonl",
-    log:
-        "logs/transcripts.log",
-    conda:
-        "../../envs/cascade.yaml"
-    params:
-        models=IN_ALL,
-        manifest=config["manifest"],
-    message:
-        "what a recogniser hears in the voices"
-    shell:
-        '"$HFD_PYTHON" "$HFD_SCRIPTS"/transcribe.py --manifest {params.manifest:q}'
-        " --models {params.models:q} --out {output:q} 2>&1 | tee {log:q}"
+    rule:
+        name:
+            f"transcripts_{name}"
+        input:
+            lambda wildcards, model=name: result_files(model, BOARD.ids()),
+        output:
+            f"work/audit/transcripts/{name}.jsonl",
+        log:
+            f"logs/transcripts_{name}.log",
+        conda:
+            "../../envs/cascade.yaml"
+        params:
+            python=listener(),
+            model=name,
+            manifest=config["manifest"],
+        message:
+            f"{name}: what a recogniser hears"
+        shell:
+            '"{params.python}" "$HFD_SCRIPTS"/transcribe.py --manifest {params.manifest:q}'
+            " --models {params.model} --out {output:q} 2>&1 | tee {log:q}"

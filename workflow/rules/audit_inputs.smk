@@ -11,11 +11,27 @@ AUDIT_MODELS_FILE = next(
 )
 
 
+def audit_evidence(models):
+    """What config.yaml asks to be made before an audit: transcripts, prefix probes."""
+    wanted = {"transcripts": "transcripts/{}.jsonl", "prefix_probe": "probes/{}.json"}
+    return [
+        f"work/audit/{name.format(model)}"
+        for key, name in wanted.items()
+        if config["audit"].get(key)
+        for model in models
+    ]
+
+
 def audit_options(wildcards):
     """Optional inputs of the audit, as command-line options, if they exist."""
     found = {
         "--deny": config["check"]["deny_list"],
-        "--transcripts": "work/audit/transcripts.jsonl",
+        "--transcripts": "work/audit/transcripts",
         "--probes": "work/audit/probes",
     }
     return [f"{key}={path}" for key, path in found.items() if path and Path(path).exists()]
+
+
+def listener():
+    """The Python that has the recogniser: the embedded model's, which uses the same one."""
+    return interpreter("cascade") if "cascade" in MODELS else "$HFD_PYTHON"

@@ -16,7 +16,7 @@ from hfd.judge.metrics import Answer, Arrival
 from hfd.judge.reference import Reference
 from hfd.judge.result_check import check_reference
 from hfd.judge.sample_rules import Policy, judge_sample
-from hfd.judge.speech import onsets, speech_segments
+from hfd.judge.speech import onsets, sound_starts, speech_segments
 from hfd.judge.verdict import Verdict
 from hfd.judge.voiceprint import voiceprint
 
@@ -174,6 +174,7 @@ def _facts(folder: Folder, segments: list[Interval], reference: Reference | None
         "text_times": texts,
         "audio_times": audio,
         "runs": [segment["start"] for segment in value["segments"]],
+        "sounds": sound_starts(folder.wav.pcm, folder.wav.rate),
         "after_end": bool(outputs) and all(number > done for number, _ in outputs),
         "clock": trace.header["clock"],
         "q1": question.q1 if question else value["qend"],

@@ -60,36 +60,45 @@ def _on_grid(times: list[float]) -> bool:
 
 
 def fixed_delay(records: Sequence[Record]) -> Verdict:
-    """A8: sound put at a fixed distance from the question's end or from the answer's text."""
-    placed = [record for record in records if record.facts.get("runs")]
-    pairs = [pair for record in placed if (pair := _answer_delays(record)) is not None]
-    after_q1 = [delay for delay, _ in pairs]
-    after_text = [delay for _, delay in pairs if delay is not None]
-    if len(pairs) < FEWEST:
-        return unknown(f"needs {FEWEST} answers with sound, there are {len(pairs)}")
-    for name, delays, limit in (
-        ("the question's end", after_q1, FIXED_SD_S),
-        ("the first text", after_text, FIXED_EXACT_SD_S),
-    ):
-        fixed = _fixed(delays, limit)
-        if fixed:
-            return failed(f"sound begins {fixed} after {name}", delays=delays[:50])
-    lead = [record.facts["runs"][0] for record in placed]
-    whole = sum(abs(value * 10 - round(value * 10)) < 1e-6 for value in lead)
-    if whole > 0.5 * len(lead):
-        return failed(
-            f"{whole} of {len(lead)} onsets are whole tenths of a second", onsets=lead[:50]
-        )
-    spread = 1000 * float(np.std(after_q1))
-    return passed(f"onsets vary by {spread:.0f} ms after the question, n={len(pairs)}")
+    """A8: sound put at a fixed distance from the question's end or from the answer's text.
+
+    Two kinds of onsets are looked at: where a chunk begins to play after a pause, and where sound
+    becomes audible (some models also send their silence).
+    """
+    answers = []
+    for kind in ("runs", "sounds"):
+        placed = [record for record in records if record.facts.get(kind)]
+        pairs = [pair for r in placed if (pair := _answer_delays(r, kind)) is not None]
+        if len(pairs) < FEWEST:
+            continue
+        after_q1 = [delay for delay, _ in pairs]
+        after_text = [delay for _, delay in pairs if delay is not None]
+        for name, delays, limit in (
+            ("the question's end", after_q1, FIXED_SD_S),
+            ("the first text", after_text, FIXED_EXACT_SD_S),
+        ):
+            fixed = _fixed(delays, limit)
+            if fixed:
+                return failed(f"sound begins {fixed} after {name}", delays=delays[:50])
+        lead = [record.facts[kind][0] for record in placed]
+        whole = sum(abs(value * 10 - round(value * 10)) < 1e-6 for value in lead)
+        if whole > 0.5 * len(lead):
+            return failed(
+                f"{whole} of {len(lead)} onsets are whole tenths of a second", onsets=lead[:50]
+            )
+        answers.append((1000 * float(np.std(after_q1)), len(pairs)))
+    if not answers:
+        return unknown(f"needs {FEWEST} answers with sound after the question")
+    spread, n = answers[0]
+    return passed(f"onsets vary by {spread:.0f} ms after the question, n={n}")
 
 
-def _answer_delays(record: Record) -> tuple[float, float | None] | None:
+def _answer_delays(record: Record, kind: str) -> tuple[float, float | None] | None:
     """From the question's end, and from the answer's first text, to the answer's first sound."""
     q1 = record.facts["q1"]
     if q1 is None:
         return None
-    sound = next((t for t in record.facts["runs"] if t >= q1 - GUARD_S), None)
+    sound = next((t for t in record.facts[kind] if t >= q1 - GUARD_S), None)
     text = next((t for t in record.facts["text_times"] if t >= q1 - GUARD_S), None)
     if sound is None:
         return None

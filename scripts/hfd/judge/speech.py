@@ -61,6 +61,13 @@ def onsets(pcm: np.ndarray, rate: int, segments: list[Interval]) -> Onsets:
     )
 
 
+def sound_starts(pcm: np.ndarray, rate: int) -> list[float]:
+    """Seconds at which audible sound begins after at least 0.3 s without any."""
+    loud = np.flatnonzero(_magnitude(pcm) >= AUDIBLE)
+    first = np.flatnonzero(np.diff(loud, prepend=-rate) > MERGE_GAP_S * rate)
+    return [float(at) / rate for at in loud[first]]
+
+
 def _sounding(pcm: np.ndarray, rate: int) -> list[Interval]:
     """Parts that are not digital silence, with 0.3 s around them."""
     hop = rate // 100

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -78,21 +79,29 @@ class Transcripts:
 
 
 def read_transcripts(path: Path | None) -> Transcripts:
-    """Read ``transcripts.jsonl`` (one object per wav); no file means nothing was heard."""
-    if path is None or not path.is_file():
+    """Read a file of scripts/transcribe.py (one object per wav), or a folder of such files.
+
+    No file means nothing was heard.
+    """
+    if path is None:
         return Transcripts()
-    heard = {}
+    files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path] if path.is_file() else []
+    return Transcripts({row["wav_sha256"]: row for file in files for row in _rows(file)})
+
+
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         try:
             row = json.loads(line)
-            heard[row["wav_sha256"]] = row
-        except (ValueError, KeyError, TypeError) as error:
+            if not {"wav_sha256", "text", "avg_logprob"} <= row.keys():
+                raise ValueError("a field is missing")
+        except (ValueError, AttributeError) as error:
             raise HfdError(
                 f"is no transcript line ({error})",
                 file=f"{path}:{number}",
                 remedy="Delete the file and make the transcripts again",
             ) from error
-    return Transcripts(heard)
+        yield row
 
 
 _NAMES = "zero one two three four five six seven eight nine ten eleven twelve"
