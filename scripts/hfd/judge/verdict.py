@@ -81,7 +81,9 @@ def combined(parts: Sequence[tuple[str, Verdict]]) -> Verdict:
     named = [(sample, verdict) for sample, verdict in parts if verdict.status == status]
     sample, first = named[0]
     reason = first.reason
-    if status != PASS and len(parts) > 1:
+    if status == PASS and len({verdict.reason for _, verdict in parts}) > 1:
+        reason = f"all {len(parts)} samples, for example {sample}: {first.reason}"
+    elif status != PASS and len(parts) > 1:
         reason = f"{count[status]} of {len(parts)} samples, first {sample}: {first.reason}"
     samples = [sample for sample, _ in named] if status != PASS else []
     return Verdict(status, reason, {"counts": dict(count), "samples": samples})
