@@ -48,7 +48,7 @@ demo-roma: .venv/workflow.done .demo/roma-tiny ## the demo data through a tiny, 
 	@echo "The weights of this ROMA are random: its answers mean nothing."
 	@echo "Open $$PWD/.demo/results/audit_roma/index.html"
 
-test: lint test-light ## lint and the tests that need pip alone
+test: lint test-light test-heavy ## lint and all tests that need pip alone
 
 lint: .venv/dev.done
 	$(BIN)/ruff check .
@@ -58,6 +58,22 @@ lint: .venv/dev.done
 
 test-light: .venv/dev.done
 	$(BIN)/python -m pytest -m "not heavy and not system and not gpu"
+
+# Tests with torch run in their model's own environment.
+TEST_TOOLS := $(shell grep -E '^(pytest|imageio-ffmpeg)==' requirements/dev.txt)
+
+.venv-%/test.done: .venv-%/done
+	.venv-$*/bin/pip install --quiet $(TEST_TOOLS)
+	touch $@
+
+.venv-tts/done: requirements/tts.txt
+	$(PYTHON) -m venv .venv-tts
+	.venv-tts/bin/pip install --quiet --no-deps --requirement requirements/tts.txt
+	touch $@
+
+test-heavy: .venv-roma/test.done .venv-tts/test.done
+	.venv-roma/bin/python -m pytest -m heavy tests/models/roma tests/models/duplexomni/test_blob.py
+	.venv-tts/bin/python -m pytest -m heavy tests/models/tts
 
 # Snakemake's Slurm plugin slows every start, so it has an environment of its own.
 .venv-slurm/done: requirements/slurm.txt requirements/dev.txt
@@ -72,6 +88,9 @@ test-system: .venv-slurm/done ## faults on a real Slurm of one node; needs root 
 bench: .venv/dev.done ## what the workflow itself costs
 	$(BIN)/python scripts/bench/reader.py
 	$(BIN)/python scripts/bench/compile.py
+
+bench-roma: .venv-roma/done ## ROMA's steps on this machine's GPU, eager and accelerated in one run
+	.venv-roma/bin/python scripts/bench/roma_steps.py
 
 clean: ## remove environments and the demo's folder
 	rm -rf .venv .venv-* .demo
