@@ -171,7 +171,7 @@ function makeTable() {
   const seconds = (title, field) => ({ title, field, hozAlign: "right", sorter: "number", width: 92, sorterParams: { alignEmptyValues: "bottom" }, formatter: (cell) => number(cell.getValue()) });
   const now = state();
   table = new Tabulator("#table", {
-    data: rows, index: "key", height: "560px", layout: "fitDataStretch", placeholder: "0",
+    data: rows, index: "key", maxHeight: "560px", layout: "fitDataStretch", placeholder: "0",
     initialSort: now.sort ? [{ column: now.sort, dir: now.dir ?? "asc" }] : [],
     columns: [
       { title: "sample", field: "id", minWidth: 150, frozen: innerWidth > 700 }, { title: "model", field: "model" }, { title: "task", field: "task" },
