@@ -97,6 +97,17 @@ class Forgery:
         write_rows(self.folder, rows)
         return prev
 
+    def write_odd_trace(self) -> str:
+        """Chain the lines as they are, whatever they hold; return the last line's hash."""
+        prev, rows = "0" * 64, []
+        for line in self.lines:
+            line["prev"] = prev
+            row = json.dumps(line, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+            prev = hashlib.sha256(row.encode()).hexdigest()
+            rows.append(row)
+        write_rows(self.folder, rows)
+        return prev
+
     def seal(self) -> None:
         """Write trace, wav, result.json and provenance.json so that they agree."""
         tail = self.write_trace()

@@ -76,7 +76,7 @@ def read_document(folder: Path, name: str, schema: str) -> tuple[Document, list[
         return Document(name, {}, "", False), [
             Finding("A16", name, f"is no valid JSON ({error.msg})", error.lineno)
         ]
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         return Document(name, {}, "", False), [Finding("A16", name, str(error))]
     document = Document(name, value if isinstance(value, dict) else {}, text, True)
     findings = [
@@ -86,7 +86,7 @@ def read_document(folder: Path, name: str, schema: str) -> tuple[Document, list[
     if not findings and text != layout(value):
         findings = [_layout_finding(name, text, layout(value))]
         return document, findings
-    return Document(name, document.value, text, not findings), findings
+    return (Document(name, {}, text, False) if findings else document), findings
 
 
 def _layout_finding(name: str, text: str, expected: str) -> Finding:

@@ -64,7 +64,7 @@ def read_folder(path: Path) -> Folder:
     trace = read_trace(path / TRACE)
     findings += trace.findings
     track, chunks = None, []
-    if trace.header:
+    if trace.header and not trace.findings:  # nothing can be told from a damaged trace
         track, chunks, more = rebuild(trace)
         findings += more
         for check in _TRACE_CHECKS:
@@ -77,9 +77,7 @@ def read_folder(path: Path) -> Folder:
             findings += result_check.check_provenance(provenance, result, trace, wav, wav_sha)
         findings += _check_name(path.name, trace)
         findings += _check_both(trace, track)
-    return Folder(
-        path.name, result, provenance, trace, wav, wav_sha, track, chunks, _ordered(findings)
-    )
+    return Folder(path.name, result, provenance, trace, wav, wav_sha, track, chunks, findings)
 
 
 _TRACE_CHECKS = (
@@ -107,12 +105,6 @@ def _check_both(trace: Trace, track: np.ndarray) -> list[Finding]:
     if has_sound and not has_text:
         return [Finding("A14", RESULT, "there is sound but no text")]
     return []
-
-
-def _ordered(findings: list[Finding]) -> list[Finding]:
-    """Causes first: a broken chain explains much of what follows it."""
-    order = {"A4": 0, "A10": 1}
-    return sorted(findings, key=lambda finding: order.get(finding.rule, 2))
 
 
 def differs_from_store(path: Path, store: Path) -> list[Finding]:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import av
+
 from hfd.data.manifest import Sample
 from hfd.errors import HfdError
 from hfd.files import read_json
@@ -19,7 +21,7 @@ from hfd.judge.report.pages import write_sample_page
 from hfd.judge.sample import Record, absent, audit_sample
 from hfd.judge.sample_rules import Policy
 from hfd.judge.transcript import Transcripts
-from hfd.judge.verdict import Verdict
+from hfd.judge.verdict import NOT_EVIDENCED, Verdict, unknown
 
 
 @dataclass(frozen=True)
@@ -106,13 +108,16 @@ def _all(samples: Sequence[Sample], job: Job, jobs: int) -> Any:
 
 def _one(sample: Sample, job: Job) -> list[Record]:
     """All models' results of one sample; the sample's files are read once."""
-    reference = _reference(sample, job)
+    found = _reference(sample, job)
+    reference = None if isinstance(found, str) else found
     records = []
     for model in job.models:
         folder = model.results / sample.sample_id
         if folder.is_dir():
             store = model.store / sample.sample_id if model.store else None
             record = audit_sample(folder, model.name, sample.task, reference, model.policy, store)
+            if isinstance(found, str) and record.verdicts["A1"].status == NOT_EVIDENCED:
+                record.verdicts["A1"] = unknown(found)
             record.verdicts["A15"] = job.transcripts.judge(record)
             record.metrics |= job.transcripts.metrics(record)
         else:
@@ -125,9 +130,14 @@ def _one(sample: Sample, job: Job) -> list[Record]:
     return [replace(record, drawing={}) for record in records]
 
 
-def _reference(sample: Sample, job: Job) -> Reference | None:
-    """The sample's own files; None where a delivery is judged without them."""
-    return read_reference(sample, job.checks) if sample.video.is_file() else None
+def _reference(sample: Sample, job: Job) -> Reference | str:
+    """The sample's own files, or why a delivery must be judged without them."""
+    if not sample.video.is_file():
+        return "the compiled files are not here to compare with"
+    try:
+        return read_reference(sample, job.checks)
+    except (HfdError, OSError, av.error.FFmpegError) as error:
+        return f"the compiled file or its adapter cannot be used: {error}"
 
 
 def _error(model: ModelSource, sample: Sample) -> str | None:
