@@ -41,6 +41,18 @@ const TEXTS = {
     no_media: "媒体", user: "用户", sent: "输入单元", outputs: "输出（按所依据的输入）", text: "文字", audio: "音频包", no_answer: "未回答",
   },
 };
+const CHINESE = {
+  A1: "输入一致", A2: "补静音", A3: "发送节奏", A4: "顺序与时钟", A5: "因果依赖", A6: "前缀不变性",
+  A7: "离线特征", A8: "固定延迟摆放", A9: "播放位置", A10: "语音重建", A11: "语音来源", A12: "上下文",
+  A13: "模型身份", A14: "完整性", A15: "语音与文字", A16: "文件一致",
+  pass: "通过", fail: "失败", not_evidenced: "无证据", ok: "正常", no_response: "无应答", failed: "失败",
+  missing: "缺失", ineligible: "不可信", truncated: "被截断", prefix_barge_in: "抢断前缀",
+  gap_takeover: "停顿中抢话", correction_barge_in: "抢断改口", late: "迟到", expected: "应有",
+  prefix: "前缀", gap: "停顿", correction: "改口", tail: "尾部静音", control: "控制",
+  first_question: "第一问", second_question: "第二问",
+};
+const isChinese = () => document.documentElement.lang.startsWith("zh");
+const named = (name) => (isChinese() && CHINESE[name]) || String(name).replaceAll("_", " ");
 const OUTCOME_COLOURS = {
   failed: "#7f1d1d", missing: "#9ca3af", ineligible: "#581c87", truncated: "#be185d", prefix_barge_in: "#dc2626",
   gap_takeover: "#f97316", correction_barge_in: "#eab308", no_response: "#64748b", late: "#0ea5e9", ok: "#22a06b",

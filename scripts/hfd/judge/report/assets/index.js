@@ -15,6 +15,8 @@ const open = (row) => { location.href = sampleUrl(row.id, row.model); };
 const pick = (rule) => data.rule_names.find(([code]) => code === rule);
 let table = null;
 
+const ruleName = (code, title) => `${code} ${isChinese() ? CHINESE[code] : title}`;
+
 function drawAbout() {
   const about = data.about;
   const versions = Object.entries(about.code_versions).map(([name, n]) => `${name} (${n})`).join(", ");
@@ -24,7 +26,7 @@ function drawAbout() {
 function drawCoverage() {
   const keys = Object.keys(Object.values(data.coverage)[0] ?? {});
   $("coverage").replaceChildren(
-    element("tr", {}, element("th"), ...keys.map((key) => element("th", {}, key))),
+    element("tr", {}, element("th"), ...keys.map((key) => element("th", {}, named(key)))),
     ...data.models.map((model) => element("tr", {}, element("th", {}, model),
       ...keys.map((key) => element("td", { class: "n" }, String(data.coverage[model][key]))))));
 }
@@ -42,13 +44,13 @@ function drawMatrix() {
   $("matrix").replaceChildren(
     element("tr", {}, element("th"), ...data.models.map((model) => element("th", {}, model))),
     ...data.rule_names.map(([code, title, question]) => element("tr", {},
-      element("th", { title: question }, `${code} ${title}`), ...data.models.map((model) => cell(model, code)),
+      element("th", { title: question }, ruleName(code, title)), ...data.models.map((model) => cell(model, code)),
       // With one model there is room for the reasons.
       ...(data.models.length === 1 ? [element("td", { class: "why" }, data.rules[data.models[0]][code].reason)] : []))));
 }
 
 function showRule(model, code, verdict) {
-  $("reason").replaceChildren(element("b", {}, `${model}, ${code} ${pick(code)[1]}: ${verdict.status.replace("_", " ")}. `), verdict.reason);
+  $("reason").replaceChildren(element("b", {}, `${model}, ${ruleName(code, pick(code)[1])}: ${named(verdict.status)}. `), verdict.reason);
   if (verdict.status === "fail") setFilters({ model, rule: code });
 }
 
@@ -92,9 +94,9 @@ function drawHeatmap() {
   const scale = order.flatMap((name, at) => [[at * step, OUTCOME_COLOURS[name]], [(at + 1) * step, OUTCOME_COLOURS[name]]]);
   Plotly.react("heatmap", [{
     type: "heatmap", x: ids.map((_, at) => at), y: data.models, z: byModel.map((map) => ids.map((id) => map.get(id) ?? null)), customdata: byModel.map(() => ids),
-    text: byModel.map((map) => ids.map((id) => `${id}: ${order[map.get(id)] ?? ""}`)), hovertemplate: "%{y}<br>%{text}<extra></extra>",
+    text: byModel.map((map) => ids.map((id) => `${id}: ${named(order[map.get(id)] ?? "")}`)), hovertemplate: "%{y}<br>%{text}<extra></extra>",
     colorscale: scale, zmin: -0.5, zmax: order.length - 0.5, xgap: ids.length < 200 ? 1 : 0, ygap: 2,
-    colorbar: { tickvals: order.map((_, at) => at), ticktext: order, thickness: 10, outlinewidth: 0 },
+    colorbar: { tickvals: order.map((_, at) => at), ticktext: order.map(named), thickness: 10, outlinewidth: 0 },
   }], plotLayout({ xaxis: { showticklabels: false, showgrid: false }, yaxis: { showgrid: false, fixedrange: true } }), PLOT);
   const plot = $("heatmap");
   plot.removeAllListeners?.("plotly_click");
@@ -148,8 +150,8 @@ function fillSelect(select, first, values, chosen) {
 function drawFilters() {
   const now = state();
   fillSelect($("f-model"), t("any_model"), data.models.map((name) => [name, name]), now.model);
-  fillSelect($("f-outcome"), t("any_outcome"), data.outcome_order.map((name) => [name, name.replaceAll("_", " ")]), now.outcome);
-  fillSelect($("f-rule"), t("any_rule"), data.rule_names.map(([code, title]) => [code, `✗ ${code} ${title}`]), now.rule);
+  fillSelect($("f-outcome"), t("any_outcome"), data.outcome_order.map((name) => [name, named(name)]), now.outcome);
+  fillSelect($("f-rule"), t("any_rule"), data.rule_names.map(([code, title]) => [code, `✗ ${ruleName(code, title)}`]), now.rule);
   $("q").value = now.q ?? "";
   const chosen = $("latency").value;
   fillSelect($("latency"), LATENCIES.h9, Object.entries(LATENCIES).slice(1), chosen);
@@ -175,7 +177,7 @@ function makeTable() {
     initialSort: now.sort ? [{ column: now.sort, dir: now.dir ?? "asc" }] : [],
     columns: [
       { title: "sample", field: "id", minWidth: 150, frozen: innerWidth > 700 }, { title: "model", field: "model" }, { title: "task", field: "task" },
-      { title: "outcome", field: "outcome", formatter: (cell) => element("span", { style: `border-left: .6em solid ${OUTCOME_COLOURS[cell.getValue()]}; padding-left: .4em` }, cell.getValue().replaceAll("_", " ")),
+      { title: "outcome", field: "outcome", formatter: (cell) => element("span", { style: `border-left: .6em solid ${OUTCOME_COLOURS[cell.getValue()]}; padding-left: .4em` }, named(cell.getValue())),
         sorter: (a, b) => data.outcome_order.indexOf(a) - data.outcome_order.indexOf(b) },
       { title: "fails", field: "rules" },
       seconds("H9 s", "h9"), seconds("settled s", "settled"), seconds("text s", "h12"), seconds("audio s", "h13"), seconds("overlap s", "overlap"), seconds("RTF", "rtf"), seconds("WER", "wer"),
@@ -216,7 +218,7 @@ function listen() {
 
 function drawCharts() { drawRates(); drawEcdf(); drawHeatmap(); drawScatter(); }
 
-setUp(() => { drawFilters(); drawCharts(); applyFilters(); });
+setUp(() => { drawCoverage(); drawMatrix(); drawFilters(); drawCharts(); applyFilters(); table.redraw(true); });
 drawAbout(); drawCoverage(); drawMatrix(); drawMetrics(); drawFilters();
 addEventListener("DOMContentLoaded", () => {
   makeTable();

@@ -31,7 +31,7 @@ function draw() {
   $("id").textContent = page.id;
   $("about").textContent = `${page.task} · ${number(page.media_s)} s`;
   $("events").replaceChildren(...page.events.map((event) => element("p", {},
-    element("b", {}, `${event.role ?? ""} ${number(event.start)}–${number(event.end)} s`), event.text)));
+    element("b", {}, `${named(event.role ?? "")} ${number(event.start)}–${number(event.end)} s`), event.text)));
   drawModels();
   drawStrip();
   drawStairs();
@@ -48,9 +48,9 @@ function band(x0, x1, colour, label) {
 
 function bands() {
   const q = page.question, end = page.media_s, found = [];
-  if (q && q.p0 !== undefined) found.push(band(q.p0, q.p1, "--prefix", "prefix"), band(q.p1, q.q0, "--gap", "gap"), band(q.q0, q.q1, "--correction", "correction"));
+  if (q && q.p0 !== undefined) found.push(band(q.p0, q.p1, "--prefix", named("prefix")), band(q.p1, q.q0, "--gap", named("gap")), band(q.q0, q.q1, "--correction", named("correction")));
   else for (const event of page.events) found.push(band(event.start, event.end, "--correction", ""));
-  found.push(band(end - 3, end, "--tail", "tail"));
+  found.push(band(end - 3, end, "--tail", named("tail")));
   return found;
 }
 
@@ -90,8 +90,8 @@ function drawStrip() {
   plot.removeAllListeners?.("plotly_relayout");
   plot.on("plotly_relayout", moveCursor);
   const swatch = (colour, text) => element("li", {}, element("i", { style: `background:${colour}` }), text);
-  $("legend").replaceChildren(swatch(css("--prefix"), "prefix"), swatch(css("--gap"), "gap"), swatch(css("--correction"), "correction"), swatch(css("--tail"), "tail"),
-    element("li", {}, `| ${t("text")}`), element("li", {}, `▲ ${t("audio")}`), element("li", {}, "◇ control"));
+  $("legend").replaceChildren(swatch(css("--prefix"), named("prefix")), swatch(css("--gap"), named("gap")), swatch(css("--correction"), named("correction")), swatch(css("--tail"), named("tail")),
+    element("li", {}, `| ${t("text")}`), element("li", {}, `▲ ${t("audio")}`), element("li", {}, `◇ ${named("control")}`));
 }
 
 function axis() {
@@ -144,7 +144,7 @@ function drawModels() {
 }
 
 function card(part, at) {
-  const title = element("h3", {}, element("span", { style: `color:${MODEL_COLOURS[at % MODEL_COLOURS.length]}` }, `${at + 1} ${part.model}`), element("span", {}, part.outcome.replaceAll("_", " ")));
+  const title = element("h3", {}, element("span", { style: `color:${MODEL_COLOURS[at % MODEL_COLOURS.length]}` }, `${at + 1} ${part.model}`), element("span", {}, named(part.outcome)));
   const made = element("div", { class: "card", "data-model": part.model }, title);
   if (part.reason) made.append(element("p", { class: "bad" }, part.reason));
   if (part.player) {
