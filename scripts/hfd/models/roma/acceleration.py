@@ -21,6 +21,7 @@ def make_steps(parts: Parts, settings: Settings) -> Steps:
     """
     torch.backends.cuda.matmul.allow_tf32 = settings.tf32
     torch.backends.cudnn.allow_tf32 = settings.tf32
+    torch.backends.cudnn.deterministic = True  # some convolutions add up in any order otherwise
     wanted = settings.acceleration
     if wanted == "auto":
         wanted = "graphs" if parts.device.type == "cuda" else "eager"

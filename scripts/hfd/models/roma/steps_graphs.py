@@ -16,6 +16,7 @@ import torch
 
 from hfd.models.roma import encoders, flow
 from hfd.models.roma.attention import causal_bias
+from hfd.models.roma.capture import Lane, Step
 from hfd.models.roma.checkpoint import Parts
 from hfd.models.roma.decoder import StaticCache, decode, layer_numbers
 from hfd.models.roma.settings import Settings
@@ -32,7 +33,10 @@ from hfd.models.roma.vocoder import CHUNK_BLOCKS, LOOK_AHEAD, LOOK_BACK
 
 BLOCK = 128
 """Tokens per block; a 16:9 unit has 113."""
-BUCKETS = (2048, 4096, 8192, 16_384, 32_768, 49_152, 65_536, 98_304, 131_072, 196_608)
+BUCKETS = tuple(
+    [2048 * count for count in range(1, 7)]
+    + [4096 * count for count in (4, 5, 6, 8, 10, 12, 16, 20, 24, 28, 32, 40, 48)]
+)
 TOKENS_PER_SECOND = 156
 """Most slots one second can need: a unit of up to 117 tokens and a reply with its turns."""
 OPENING_TOKENS = 1536
@@ -41,31 +45,6 @@ FIRST_GRID = Grid(7, 12)
 HOST_CODES = 8
 WINDOW_BLOCKS = LOOK_BACK + max(CHUNK_BLOCKS) + LOOK_AHEAD
 """Longest window of the chunked vocoder, in blocks of the flow model."""
-
-
-class Step:
-    """A function on static tensors; on a GPU it is captured once and replayed at every call."""
-
-    def __init__(self, function: Callable[[], Any], pool: Any) -> None:
-        self._function = function
-        self._graph = None
-        if pool is None:
-            return
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            function()
-        torch.cuda.current_stream().wait_stream(side)
-        self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph, pool=pool):
-            self._out = function()
-
-    def __call__(self) -> Any:
-        """Run; tensors that come back are overwritten by the next call."""
-        if self._graph is None:
-            return self._function()
-        self._graph.replay()
-        return self._out
 
 
 class Reader:
@@ -131,13 +110,12 @@ class GraphSteps:
         self._settings = settings
         self._thinker, self._talker = parts.model.thinker, parts.model.talker
         self._sampling = Sampling.from_settings(settings)
-        self._pool = torch.cuda.graph_pool_handle() if capture else None
-        # Sound is made on a stream of its own, so its graphs must not share memory with the others.
-        self._side_pool = torch.cuda.graph_pool_handle() if capture else None
-        self._side = torch.cuda.Stream() if capture else None
+        self._lane = Lane.make() if capture else None
+        self._side = Lane.make() if capture else None
+        """Where sound is made, beside everything else."""
         self._steps: dict[tuple, Step] = {}
         slots = OPENING_TOKENS + BLOCK + int(settings.max_media_s * TOKENS_PER_SECOND)
-        self._capacity = -(-slots // BUCKETS[2]) * BUCKETS[2]
+        self._capacity = -(-slots // 8192) * 8192
         self._make_readers()
         self._make_speech()
         self._make_vocoder()
@@ -179,7 +157,7 @@ class GraphSteps:
 
     def warm_up(self) -> None:
         """Capture everything that a file with 16:9 pictures needs."""
-        if self._pool is None:
+        if self._lane is None:
             return
         for reader, kind in ((self._think, "think"), (self._talk, "talk")):
             for bucket in reader.buckets:
@@ -210,7 +188,7 @@ class GraphSteps:
             vision = encoders.Vision(self._thinker.visual, grid)
             weight = self._thinker.visual.patch_embed.proj.weight
             patches = weight.new_zeros(4 * grid.tokens, weight[0].numel())
-            return patches, Step(lambda: vision(patches), self._pool)
+            return patches, Step(lambda: vision(patches), self._lane)
 
         return self._once(("see", grid), make)
 
@@ -218,7 +196,7 @@ class GraphSteps:
         def make() -> tuple[torch.Tensor, Step]:
             tower = self._thinker.audio_tower
             mel = tower.conv1.weight.new_zeros(tower.num_mel_bins, 4 * AUDIO_TOKENS)
-            return mel, Step(lambda: encoders.hear(tower, mel), self._pool)
+            return mel, Step(lambda: encoders.hear(tower, mel), self._lane)
 
         return self._once(("hear",), make)
 
@@ -236,19 +214,18 @@ class GraphSteps:
 
     def _block_step(self, kind: str, reader: Reader, tokens: int, bucket: int) -> Step:
         return self._once(
-            (kind, tokens, bucket), lambda: Step(lambda: reader.step(tokens, bucket), self._pool)
+            (kind, tokens, bucket), lambda: Step(lambda: reader.step(tokens, bucket), self._lane)
         )
 
     def _read(self, kind: str, reader: Reader, embeds, positions, start: int) -> list[Any]:
-        """Feed any number of tokens; a copy of the result of every block."""
+        """Feed any number of tokens; the result of every block."""
         results = []
         for begin in range(0, embeds.shape[0], BLOCK):
             part = embeds[begin : begin + BLOCK]
             tokens = 1 if part.shape[0] == 1 and kind == "think" else BLOCK
             reader.fill(part, positions[:, begin : begin + BLOCK], start + begin)
             step = self._block_step(kind, reader, tokens, reader.bucket(start + begin + tokens))
-            out = step()
-            results.append(tuple(t.clone() for t in out) if isinstance(out, tuple) else out.clone())
+            results.append(step())
         return results
 
     def think(self, embeds: torch.Tensor, positions: torch.Tensor) -> Thought:
@@ -299,7 +276,7 @@ class GraphSteps:
             reader.start += 1
             reader.positions += 1
 
-        return self._once(("code", bucket), lambda: Step(run, self._pool))
+        return self._once(("code", bucket), lambda: Step(run, self._lane))
 
     def next_code(self, state: torch.Tensor) -> None:
         self._state.copy_(state)
@@ -333,7 +310,7 @@ class GraphSteps:
         def make() -> tuple[flow.FlowStep, Step]:
             made = flow.FlowStep(self._dit, blocks, self._settings.guidance)
             made.set_valid(blocks * self._dit.block_size)
-            return made, Step(made, self._side_pool)
+            return made, Step(made, self._side)
 
         return self._once(("flow", blocks), make)
 
@@ -360,7 +337,7 @@ class GraphSteps:
     def start_sound(self, codes: torch.Tensor, noise: torch.Tensor) -> Sound:
         if self._side is None:
             return Sound(self.make_wave(self.make_mel(codes, noise)))
-        with torch.cuda.stream(self._side):
+        with torch.cuda.stream(self._side.stream):
             wave = self.make_wave(self.make_mel(codes, noise))
             host = torch.empty(wave.shape, pin_memory=True)
             host.copy_(wave, non_blocking=True)
@@ -372,7 +349,7 @@ class GraphSteps:
         def make() -> tuple[torch.Tensor, Step]:
             frames = blocks * self._dit.block_size
             mel = torch.zeros(frames, self._dit.mel_dim, device=self._parts.device)
-            return mel, Step(lambda: flow.make_wave(self._vocoder, mel), self._side_pool)
+            return mel, Step(lambda: flow.make_wave(self._vocoder, mel), self._side)
 
         return self._once(("wave", blocks), make)
 
