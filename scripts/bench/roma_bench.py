@@ -47,14 +47,18 @@ class Bench:
         self.listen(heard, *resized_patches(self.unit))
 
     def listen(self, heard=None, patches=None, grid=None) -> None:
-        """Read one second, up to the speak head's answer, and give it to the talker."""
+        """Read one second and give it to the talker."""
+        self.steps.read_context(*self.read_unit(heard, patches, grid))
+
+    def read_unit(self, heard=None, patches=None, grid=None) -> tuple[torch.Tensor, torch.Tensor]:
+        """Read one second, up to the speak head's answer; the thinker's states and positions."""
         if heard is None:
             patches, grid, mel = self.second
             heard = self.steps.hear(mel)
         embeds, positions = self.unit_embeds(self.steps.see(patches, grid), heard)
         thought = self.think(embeds, positions)
         self.parts.head.probability(thought.layers)
-        self.steps.read_context(thought.hidden, positions)
+        return thought.hidden, positions
 
     def unit_embeds(self, seen, heard) -> tuple[torch.Tensor, torch.Tensor]:
         marks = self.steps.embed([1, 2, 3, 4])
@@ -74,6 +78,29 @@ class Bench:
         """Listen until the context holds this many seconds."""
         while self.position < 27 * seconds:
             self.listen()
+
+    def mark(self) -> None:
+        """Remember how long the context is now."""
+        self._marked = self.position, self._lengths()
+
+    def rewind(self) -> None:
+        """Make the context as long as it was at `mark`, so that every repeat reads the same."""
+        self.position, lengths = self._marked
+        steps = self.steps
+        if self.kind == "graphs":
+            steps._thought_slots, steps._context_slots = lengths
+            return
+        caches = steps._thinker_cache, steps._talker_cache
+        for cache, length in zip(caches, lengths, strict=True):
+            if cache.get_seq_length() > length:
+                cache.crop(length - cache.get_seq_length())
+
+    def _lengths(self) -> tuple[int, int]:
+        """Tokens in the thinker's and in the talker's cache."""
+        steps = self.steps
+        if self.kind == "graphs":
+            return steps._thought_slots, steps._context_slots
+        return steps._thinker_cache.get_seq_length(), steps._talker_cache.get_seq_length()
 
     def voice(self, play: Callable[[np.ndarray], None], codes: int) -> Voice:
         """A voice whose every piece has exactly `codes` codes."""
@@ -146,8 +173,13 @@ def synchronize() -> None:
         torch.cuda.synchronize()
 
 
-def median_ms(function: Callable[[], Any], repeats: int) -> float:
-    """Median milliseconds of a call, the device's work included; two calls warm up."""
+def median_ms(
+    function: Callable[[], Any], repeats: int, after: Callable[[], Any] = synchronize
+) -> float:
+    """Median milliseconds of a call, the device's work included; two calls warm up.
+
+    `after` each call, and not timed, something may be put back.
+    """
     times = []
     for number in range(repeats + 2):
         synchronize()
@@ -156,4 +188,5 @@ def median_ms(function: Callable[[], Any], repeats: int) -> float:
         synchronize()
         if number >= 2:
             times.append(time.perf_counter() - began)
+        after()
     return round(1000 * statistics.median(times), 3)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import statistics
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,27 +17,49 @@ from roma_bench import Bench
 from hfd.models.roma.acceleration import make_steps
 from hfd.models.roma.checkpoint import Parts
 from hfd.models.roma.settings import Settings, parse_settings
+from hfd.models.roma.steps_eager import EagerSteps
 from hfd.models.roma.vocoder import Vocoder, block_noise
 
 
 def compare(parts: Parts, settings: Settings, seconds: int) -> dict[str, Any]:
     """Greedy tokens and codes of both implementations from one context.
 
-    After a difference both go on from the plain path's choice, so each difference stands alone. It
-    is listed with its number, both choices, how far the plain path's logits of the two lie apart,
-    and the largest distance between the two paths' logits at that step: a tie within rounding is
-    one whose lead is smaller than what rounding moved.
+    All of them are fed what the plain path chose, so each difference stands alone. A third talker,
+    plain and in float32, reads the same: how far the plain path's logits lie from its logits is
+    what rounding alone moves. A difference is a tie within rounding if the plain path prefers its
+    own code by no more than twice that.
     """
-    greedy = parse_settings({**vars(settings), "temperature": 0.0})
+    greedy = parse_settings({**vars(settings), "temperature": 0.0, "tf32": False})
+    exact_parts = in_float32(parts)
     with (
         last_output(parts, parts.model.thinker.lm_head) as tokens_at,
         last_output(parts, parts.model.talker.codec_head) as codes_at,
+        last_output(parts, exact_parts.model.talker.codec_head) as exact_at,
     ):
         plain, fast = (Bench(parts, greedy, kind) for kind in ("eager", "graphs"))
-        for bench in (plain, fast):
-            bench.fill(seconds)
+        exact = EagerSteps(exact_parts, greedy)
+        exact.begin(plain.second[1])
+        while plain.position < 27 * seconds:
+            hidden, positions = plain.read_unit()
+            fast.read_unit()
+            for steps in (plain.steps, fast.steps):
+                steps.read_context(hidden, positions)
+            exact.read_context(hidden.float(), positions)
         found, states = compare_tokens(plain, fast, tokens_at)
-        return found | compare_codes(plain, fast, states, codes_at)
+        talkers = {
+            "plain": (plain.steps, codes_at),
+            "graphs": (fast.steps, codes_at),
+            "float32": (exact, exact_at),
+        }
+        return found | compare_codes(talkers, states, plain.position)
+
+
+def in_float32(parts: Parts) -> Parts:
+    """The same parts with a talker in float32."""
+    model = parts.model
+    talker = copy.deepcopy(model.talker).float()
+    together = SimpleNamespace(thinker=model.thinker, talker=talker, token2wav=model.token2wav)
+    return replace(parts, model=together)
 
 
 def compare_tokens(plain: Bench, fast: Bench, logits: torch.Tensor):
@@ -51,39 +76,69 @@ def compare_tokens(plain: Bench, fast: Bench, logits: torch.Tensor):
         states.append(state)
     return {
         "tokens": 50,
-        "token_logits_apart": statistics.median(distances),
+        "token_logits_apart": spread(distances),
         "token_differences": differences,
     }, states
 
 
-def compare_codes(plain: Bench, fast: Bench, states: list[torch.Tensor], logits: torch.Tensor):
-    differences, distances, said = [], [], set()
-    newest = {}
-    opening = torch.stack(states[:2])
-    for bench in (plain, fast):
-        bench.steps.start_speech(opening, bench.position, torch.zeros(300))
-        newest[bench.kind] = logits.clone()
+def compare_codes(
+    talkers: dict[str, tuple[Any, torch.Tensor]], states: list[torch.Tensor], position: int
+) -> dict[str, Any]:
+    """200 codes of each talker, given by its steps and the place of its newest logits."""
+    plain = talkers["plain"][0]
+    logits, differences, said = {}, [], set()
+    distances: dict[str, list[float]] = {"graphs": [], "float32": [], "graphs to float32": []}
+    exact_differs = 0
+    seen = plain._first_seen.clone()
+    for name, (steps, newest) in talkers.items():
+        like = talkers["float32"][0]._talker if name == "float32" else plain._talker
+        opening = torch.stack(states[:2]).to(like.codec_head.weight.dtype)
+        steps.start_speech(opening, position, torch.zeros(300))
+        logits[name] = newest.clone()
     for number in range(200):
-        wanted, got = plain.steps.read_code(), fast.steps.read_code()
-        ours, theirs = newest["eager"], newest["graphs"]
-        distances.append(float((ours - theirs).abs().max()))
-        if got != wanted:
-            lead = float(ours[wanted] - ours[got])
-            differences.append([number, wanted, got, lead, distances[-1]])
-            fast.steps._code.fill_(wanted)
-            fast.steps._seen[wanted] = True
-            fast.steps._seen[got] = got in said
+        codes = {name: steps.read_code() for name, (steps, _) in talkers.items()}
+        distances["graphs"].append(apart(logits["plain"], logits["graphs"]))
+        distances["float32"].append(apart(logits["plain"], logits["float32"]))
+        distances["graphs to float32"].append(apart(logits["graphs"], logits["float32"]))
+        wanted, got = codes["plain"], codes["graphs"]
         said.add(wanted)
-        state = states[min(number + 2, len(states) - 1)]
-        for bench in (plain, fast):
-            bench.steps.next_code(state)
-            newest[bench.kind] = logits.clone()
+        exact_differs += codes["float32"] != wanted
+        if got != wanted:
+            punished = plain._sampling.punish(logits["plain"], seen)
+            lead = float(punished[wanted] - punished[got])
+            differences.append([number, wanted, got, lead, distances["float32"][-1]])
+        seen = plain._seen.clone()
+        for steps, _ in talkers.values():
+            follow(plain, steps)
+        for name, (steps, newest) in talkers.items():
+            state = states[(number + 2) % len(states)]
+            steps.next_code(state.float() if name == "float32" else state)
+            logits[name] = newest.clone()
     return {
         "codes": 200,
         "distinct_codes": len(said),
-        "code_logits_apart": statistics.median(distances),
         "code_differences": differences,
+        "ties": sum(lead <= 2 * error for *_, lead, error in differences),
+        "float32_chooses_differently": exact_differs,
+        "code_logits_apart": {name: spread(found) for name, found in distances.items()},
     }
+
+
+def follow(leader: EagerSteps, steps: Any) -> None:
+    """Make the leader's newest code and its past the other's."""
+    steps._seen.copy_(leader._seen)
+    if isinstance(steps, EagerSteps):
+        steps._last = leader._last
+    else:
+        steps._code.copy_(leader._last)
+
+
+def apart(one: torch.Tensor, other: torch.Tensor) -> float:
+    return float((one - other).abs().max())
+
+
+def spread(values: list[float]) -> dict[str, float]:
+    return {"median": statistics.median(values), "max": max(values)}
 
 
 @contextmanager

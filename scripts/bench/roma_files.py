@@ -13,7 +13,8 @@ from roma_model import RandomRoma
 
 from hfd.data.manifest import Sample
 from hfd.models.base import SampleInfo
-from hfd.stream.events import Audio, Event
+from hfd.models.roma.vocoder import Vocoder
+from hfd.stream.events import Audio, Event, Metric, Text
 from hfd.stream.reader import probe
 from hfd.stream.session import Run, run_sample
 from hfd.stream.units import Unit
@@ -37,14 +38,28 @@ def first_sound(model: RandomRoma, context_s: int) -> float:
 
 
 def end_to_end(model: RandomRoma, media_s: int) -> dict[str, Any]:
-    """Compute per second of media of a whole file, through the runner, one third of it spoken."""
+    """Compute per second of media of a whole file, through the runner, one third of it spoken.
+
+    The digests of heads, texts, codes and sound say what two runs of one file had in common.
+    """
     sound: list[int] = []
-    content = hashlib.sha256()
+    contents = {name: hashlib.sha256() for name in ("heads", "text", "codes", "sound")}
 
     def emit(event: Event) -> None:
         if isinstance(event, Audio):
             sound.append(len(event.pcm))
-            content.update(event.pcm.tobytes())
+            contents["sound"].update(event.pcm.tobytes())
+        elif isinstance(event, Text):
+            contents["text"].update(event.delta.encode())
+        elif isinstance(event, Metric) and event.name == "listen":
+            contents["heads"].update(repr(event.values["speak_probability"]).encode())
+
+    def note(vocoder: Vocoder, code: int) -> None:
+        contents["codes"].update(code.to_bytes(2, "big"))
+        add(vocoder, code)
+
+    add = Vocoder.add
+    Vocoder.add = note
 
     model.open(
         SampleInfo("whole", float(media_s), 1280, 720, 1, Path("unused")),
@@ -60,10 +75,11 @@ def end_to_end(model: RandomRoma, media_s: int) -> dict[str, Any]:
     synchronize()
     took = time.perf_counter() - began
     model.close()
+    Vocoder.add = add
     return {
         "rtf": took / media_s,
         "spoken_share": sum(sound) / 24_000 / media_s,
-        "sound_sha256": content.hexdigest(),
+        "sha256": {name: content.hexdigest()[:16] for name, content in contents.items()},
     }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,13 +39,18 @@ def time_steps(bench: Bench, repeats: int) -> dict[str, float]:
     embeds, positions = bench.unit_embeds(seen, heard)
     states = bench.token()[1]
     opening = torch.stack([states, states])
+    bench.mark()
+
+    def ms(function: Callable[[], Any]) -> float:
+        return median_ms(function, repeats, after=bench.rewind)
+
     rows = {
-        "see": median_ms(lambda: steps.see(patches, grid), repeats),
-        "hear": median_ms(lambda: steps.hear(mel), repeats),
-        "think unit": median_ms(lambda: bench.think(*bench.unit_embeds(seen, heard)), repeats),
-        "think token": median_ms(bench.token, repeats),
-        "talker reads unit": median_ms(lambda: steps.read_context(embeds, positions), repeats),
-        "listening second": median_ms(bench.hear_and_see, repeats),
+        "see": ms(lambda: steps.see(patches, grid)),
+        "hear": ms(lambda: steps.hear(mel)),
+        "think unit": ms(lambda: bench.think(*bench.unit_embeds(seen, heard))),
+        "think token": ms(bench.token),
+        "talker reads unit": ms(lambda: steps.read_context(embeds, positions)),
+        "listening second": ms(bench.hear_and_see),
     }
     steps.start_speech(opening, bench.position, torch.rand(400))
 
@@ -124,10 +129,9 @@ def floors(parts: Parts) -> dict[str, float]:
     }
 
 
-def measure(
-    parts: Parts, settings: Settings, contexts: list[int], repeats: int, media: Path | None
-) -> Iterator[Any]:
+def measure(parts: Parts, settings: Settings, options: argparse.Namespace) -> Iterator[Any]:
     """All measurements, one (name, value) at a time, so that an end comes with what was done."""
+    repeats, last = options.repeats, min(60, options.contexts[-1])
     yield "model_gb", memory()
     yield "floor_ms", floors(parts)
     yield "cpu_ms", time_cpu(parts)
@@ -136,7 +140,7 @@ def measure(
         yield f"{kind} warm_up_s", bench.warm_up_s
         few = repeats if kind == "graphs" else max(2, repeats // 6)
         yield f"{kind} vocoder_ms", time_vocoder(bench, few)
-        for seconds in contexts:
+        for seconds in options.contexts if kind == "graphs" else options.plain_contexts:
             bench.fill(seconds)
             yield f"{kind} steps_ms {seconds}", time_steps(bench, few)
             spoken = 4 if kind == "graphs" else 2
@@ -145,18 +149,19 @@ def measure(
         del bench
         model = RandomRoma({**vars(settings), **forced(kind)}, parts)
         model.identity = model.load()
-        yield f"{kind} first_sound_s", first_sound(model, min(60, contexts[-1]))
+        yield f"{kind} first_sound_s", first_sound(model, last)
         if kind == "graphs":
             for number in (1, 2):
-                yield f"{kind} end_to_end {number}", end_to_end(model, min(60, contexts[-1]))
-            if media is not None:
-                yield f"{kind} session", through_session(model, media)
+                yield f"{kind} end_to_end {number}", end_to_end(model, last)
+            if options.media is not None:
+                yield f"{kind} session", through_session(model, options.media)
         model.unload()
         del model
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
-    yield "sound", compare_sound(parts, settings)
-    yield "equality", compare(parts, settings, min(60, contexts[-1]))
+    yield "equality", compare(parts, settings, last)
+    if not options.without_sound:
+        yield "sound", compare_sound(parts, settings)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -164,9 +169,14 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, help="JSON file for all numbers")
     parser.add_argument("--tiny", type=Path, metavar="SNAPSHOT", help="a tiny snapshot instead")
     parser.add_argument("--contexts", type=int, nargs="+", default=[10, 60, 300], help="seconds")
+    parser.add_argument(
+        "--plain-contexts", type=int, nargs="+", help="seconds for the plain path (default: same)"
+    )
+    parser.add_argument("--without-sound", action="store_true", help="do not compare waves")
     parser.add_argument("--media", type=Path, help="compiled file to run through the session")
     parser.add_argument("--repeats", type=int, default=20)
     options = parser.parse_args(argv)
+    options.plain_contexts = options.plain_contexts or options.contexts
     if options.tiny:
         torch.set_num_threads(1)
         small = {"model_path": str(options.tiny), "device": "cpu", "max_media_s": 100.0}
@@ -177,9 +187,7 @@ def main(argv: list[str] | None = None) -> int:
         parts = random_parts(torch.device("cuda:0"))
     numbers: dict[str, Any] = {"torch": torch.__version__, "transformers": transformers.__version__}
     with torch.no_grad():
-        for name, value in measure(
-            parts, settings, options.contexts, options.repeats, options.media
-        ):
+        for name, value in measure(parts, settings, options):
             numbers[name] = value
             print(f"{name}: {json.dumps(value)}", flush=True)
             options.out.write_text(json.dumps(numbers, indent=1))

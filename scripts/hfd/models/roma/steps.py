@@ -143,9 +143,7 @@ class Sampling:
             banned: bool [codes], codes that may never come.
             draw: scalar in [0, 1); picks from the cumulated probabilities of the kept codes.
         """
-        penalty = self.repetition_penalty
-        punished = torch.where(logits < 0, logits * penalty, logits / penalty)
-        logits = torch.where(seen, punished, logits).masked_fill(banned, -torch.inf)
+        logits = self.punish(logits, seen).masked_fill(banned, -torch.inf)
         if self.greedy:
             return logits.argmax()
         top, codes = torch.topk(logits / self.temperature, min(self.top_k, logits.numel()))
@@ -154,6 +152,12 @@ class Sampling:
         kept = torch.where(before < self.top_p, share, 0).cumsum(0)
         place = (kept <= draw * kept[-1]).sum().clamp(max=codes.numel() - 1)
         return codes.index_select(0, place.view(1))[0]  # codes[place] would ask the CPU
+
+    def punish(self, logits: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
+        """The logits after the repetition penalty, both [codes]."""
+        penalty = self.repetition_penalty
+        punished = torch.where(logits < 0, logits * penalty, logits / penalty)
+        return torch.where(seen, punished, logits)
 
 
 def code_masks(parts: Parts) -> tuple[torch.Tensor, torch.Tensor]:
