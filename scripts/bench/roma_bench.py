@@ -5,7 +5,6 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +21,6 @@ from hfd.models.roma.vocoder import Vocoder, block_noise
 from hfd.models.roma.voice import ALL, Markers, Voice
 from hfd.stream.units import Frame, Unit
 
-THREADS = ThreadPoolExecutor(2)
 Second = tuple[torch.Tensor, units.Grid, torch.Tensor]
 """Patches, grid and log-mel of one second."""
 
@@ -44,7 +42,7 @@ class Bench:
     def hear_and_see(self) -> None:
         """A whole listening second, the CPU's part too, in the runner's order."""
         heard = self.steps.hear(units.log_mel(self.parts.mel, self.unit.pcm))
-        self.listen(heard, *resized_patches(self.unit))
+        self.listen(heard, *units.patchify(self.steps.shrink(rgb(self.unit))))
 
     def listen(self, heard=None, patches=None, grid=None) -> None:
         """Read one second and give it to the talker."""
@@ -158,14 +156,14 @@ def at(unit: Unit, index: int, is_last: bool = False) -> Unit:
 
 
 def prepare(parts: Parts, unit: Unit) -> Second:
-    """The CPU's part of a second."""
-    return *resized_patches(unit), units.log_mel(parts.mel, unit.pcm)
+    """What the models are given of a second, without a GPU."""
+    patches, grid = units.patchify(units.resize_all(rgb(unit)))
+    return patches, grid, units.log_mel(parts.mel, unit.pcm)
 
 
-def resized_patches(unit: Unit) -> tuple[torch.Tensor, units.Grid]:
-    """Patches of a unit's pictures, as the runner makes them; they are turned into RGB anew."""
-    pictures = [Frame(f.index, f.picture) for f in units.choose_pictures(unit, None)]
-    return units.patchify(list(THREADS.map(lambda f: units.resize(f.rgb), pictures)))
+def rgb(unit: Unit) -> list[np.ndarray]:
+    """A unit's two pictures, turned into RGB anew."""
+    return [Frame(f.index, f.picture).rgb for f in units.choose_pictures(unit, None)]
 
 
 def synchronize() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from roma_bench import Bench
+from roma_bench import Bench, rgb
 
 from hfd.models.roma.acceleration import make_steps
 from hfd.models.roma.checkpoint import Parts
@@ -45,7 +45,9 @@ def compare(parts: Parts, settings: Settings, seconds: int) -> dict[str, Any]:
             for steps in (plain.steps, fast.steps):
                 steps.read_context(hidden, positions)
             exact.read_context(hidden.float(), positions)
+        pictures = [bench.steps.shrink(rgb(bench.unit)).cpu() for bench in (plain, fast)]
         found, states = compare_tokens(plain, fast, tokens_at)
+        found["pictures_equal"] = pictures[0].equal(pictures[1])
         talkers = {
             "plain": (plain.steps, codes_at),
             "graphs": (fast.steps, codes_at),

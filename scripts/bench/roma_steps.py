@@ -13,10 +13,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 import transformers
-from roma_bench import Bench, make_unit, median_ms, prepare
+from roma_bench import Bench, make_unit, median_ms, rgb
 from roma_compare import compare, compare_sound
 from roma_files import end_to_end, first_sound, forced, through_session
 from roma_model import RandomRoma, random_parts
@@ -25,7 +24,6 @@ from hfd.errors import run_cli
 from hfd.models.roma import unit as units
 from hfd.models.roma.checkpoint import Parts, load_snapshot
 from hfd.models.roma.settings import Settings, parse_settings
-from hfd.stream.units import Frame
 
 KINDS = ("graphs", "eager")
 BANDWIDTH = 4.3e12
@@ -44,7 +42,9 @@ def time_steps(bench: Bench, repeats: int) -> dict[str, float]:
     def ms(function: Callable[[], Any]) -> float:
         return median_ms(function, repeats, after=bench.rewind)
 
+    pictures = rgb(bench.unit)
     rows = {
+        "shrink and patchify": ms(lambda: units.patchify(steps.shrink(pictures))),
         "see": ms(lambda: steps.see(patches, grid)),
         "hear": ms(lambda: steps.hear(mel)),
         "think unit": ms(lambda: bench.think(*bench.unit_embeds(seen, heard))),
@@ -78,21 +78,14 @@ def time_vocoder(bench: Bench, repeats: int) -> dict[str, float]:
 
 def time_cpu(parts: Parts) -> dict[str, float]:
     """Milliseconds of what the CPU does for one second of 1280 x 720 media."""
-    unit = make_unit(0)
-    pictures = units.choose_pictures(unit, None)
-    rgb = [frame.rgb for frame in pictures]
-    small = [units.resize(picture) for picture in rgb]
-    tokens = list(range(25))
-
-    def to_rgb() -> list[np.ndarray]:
-        return [Frame(frame.index, frame.picture).rgb for frame in pictures]
-
+    unit, tokens = make_unit(0), list(range(25))
+    pictures = rgb(unit)
+    small = units.resize_all(pictures)
     return {
-        "two pictures to RGB": median_ms(to_rgb, 10),
-        "two pictures resized": median_ms(lambda: [units.resize(p) for p in rgb], 10),
+        "two pictures to RGB": median_ms(lambda: rgb(unit), 10),
+        "two pictures resized by Pillow": median_ms(lambda: units.resize_all(pictures), 10),
         "patchify": median_ms(lambda: units.patchify(small), 10),
         "log-mel": median_ms(lambda: units.log_mel(parts.mel, unit.pcm), 10),
-        "all of these, in two threads": median_ms(lambda: prepare(parts, unit), 10),
         "25 tokens to text": median_ms(
             lambda: parts.tokenizer.decode(tokens, skip_special_tokens=True), 10
         ),

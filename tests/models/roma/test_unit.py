@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+import torch
 
 from hfd.errors import HfdError
 from hfd.models.roma import unit as units
+from hfd.models.roma.resize import find_plan, resize_exactly
 from tests.models.roma.helpers import make_units
 
 pytestmark = pytest.mark.heavy
@@ -54,10 +56,23 @@ def test_a_strip_is_refused():
         units.target_sizes(4040, 20)
 
 
+@pytest.mark.parametrize(
+    "size", [(1280, 720), (640, 480), (320, 180), (180, 320), (255, 201), (20, 30), (64, 64)]
+)
+def test_pictures_resized_without_pillow_equal_pillow_in_every_bit(size):
+    random = np.random.default_rng(1)
+    for low, high in ((0, 256), (100, 130)):
+        pictures = random.integers(low, high, (2, size[1], size[0], 3), dtype=np.uint8)
+        plan = find_plan(*size)
+        assert plan is not None
+        got = resize_exactly(torch.from_numpy(pictures), plan)
+        assert torch.equal(got, units.resize_all(pictures))
+
+
 def test_each_patch_row_holds_the_pixels_of_its_place():
     random = np.random.default_rng(0)
     pictures = [random.integers(0, 256, (56, 84, 3), dtype=np.uint8) for _ in range(2)]
-    rows, grid = units.patchify(pictures)
+    rows, grid = units.patchify(torch.from_numpy(np.stack(pictures)))
     assert (grid.height, grid.width, rows.shape) == (2, 3, (24, 1176))
     # Merged patch (1, 2), lower left patch in it: row offset 14, column offset 0.
     row = rows[4 * (1 * 3 + 2) + 2].reshape(3, 2, 14, 14).numpy()

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -56,7 +55,6 @@ class Roma(DuplexModel):
     def load(self) -> Identity:
         began = time.perf_counter()
         self._parts = self.load_parts()
-        self._threads = ThreadPoolExecutor(len(units.PICTURE_OFFSETS))
         loaded = time.perf_counter()
         self._steps = self.make_steps(self._parts)
         self._turns = make_turns(self._parts.tokenizer, self.settings.system_prompt)
@@ -111,6 +109,8 @@ class Roma(DuplexModel):
         self._open_piece: Piece | None = None
         self._trigger = Trigger(self.settings)
         self._steps.begin(grid)
+        # What is slow once for pictures of a new size happens before the media starts.
+        self._steps.shrink([np.zeros((sample.height, sample.width, 3), np.uint8)] * 2)
         self._voice = self._make_voice(emit)
         self._read_text(self._turns.opening)
 
@@ -142,10 +142,6 @@ class Roma(DuplexModel):
         self._open_piece = None
         self._picture = None
 
-    def unload(self) -> None:
-        if hasattr(self, "_threads"):
-            self._threads.shutdown()
-
     # Stage one: listen
 
     def _listen(self, unit: Unit) -> str:
@@ -154,9 +150,9 @@ class Roma(DuplexModel):
         pictures = units.choose_pictures(unit, self._picture)
         if unit.frames:
             self._picture = unit.frames[-1]
-        # Sound first: a GPU hears while the CPU still resizes the pictures.
+        # Sound first: a GPU hears while the CPU still turns the pictures into RGB.
         heard = self._steps.hear(units.log_mel(self._parts.mel, unit.pcm))
-        patches, grid = units.patchify(self._resized(pictures))
+        patches, grid = units.patchify(self._steps.shrink([frame.rgb for frame in pictures]))
         prepared = time.perf_counter()
         embeds, written = self._unit_embeds(self._steps.see(patches, grid), heard)
         thought = self._think(embeds, written, units.unit_positions(self._position, grid))
@@ -174,10 +170,6 @@ class Roma(DuplexModel):
         }
         self._emit(Metric("listen", values))
         return decision
-
-    def _resized(self, pictures: Sequence[Frame]) -> list[np.ndarray]:
-        """Pictures in colour and in size, each in a thread of its own (no Python in the work)."""
-        return list(self._threads.map(lambda frame: units.resize(frame.rgb), pictures))
 
     def _unit_embeds(
         self, seen: torch.Tensor, heard: torch.Tensor

@@ -8,6 +8,7 @@ thinker's cache, the talker's cache and the speech that is being made.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
@@ -74,6 +75,9 @@ class Steps(Protocol):
 
     def embed(self, ids: list[int]) -> torch.Tensor:
         """Text embeddings [len(ids), hidden]."""
+
+    def shrink(self, pictures: Sequence[np.ndarray]) -> torch.Tensor:
+        """A second's two RGB pictures as `hfd.models.roma.unit.resize_all` gives them."""
 
     def see(self, patches: torch.Tensor, grid: Grid) -> torch.Tensor:
         """Vision tokens [grid.tokens, hidden] of the `patches` of `hfd.models.roma.unit`."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 
+import numpy as np
 import torch
 from transformers.cache_utils import DynamicCache
 
+from hfd.models.roma import unit as units
 from hfd.models.roma.checkpoint import Parts
 from hfd.models.roma.settings import Settings
 from hfd.models.roma.steps import (
@@ -44,6 +47,9 @@ class EagerSteps:
 
     def embed(self, ids: list[int]) -> torch.Tensor:
         return self._thinker.get_input_embeddings()(torch.tensor(ids, device=self._parts.device))
+
+    def shrink(self, pictures: Sequence[np.ndarray]) -> torch.Tensor:
+        return units.resize_all(pictures)
 
     def see(self, patches: torch.Tensor, grid: Grid) -> torch.Tensor:
         thw = torch.tensor([[1, 2 * grid.height, 2 * grid.width]], device=self._parts.device)

@@ -12,13 +12,16 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from hfd.models.roma import encoders, flow
+from hfd.models.roma import unit as units
 from hfd.models.roma.attention import causal_bias
 from hfd.models.roma.capture import Lane, Step
 from hfd.models.roma.checkpoint import Parts
 from hfd.models.roma.decoder import StaticCache, decode, layer_numbers
+from hfd.models.roma.resize import find_plan, resize_exactly
 from hfd.models.roma.settings import Settings
 from hfd.models.roma.steps import (
     FRAMES_PER_CODE,
@@ -199,6 +202,14 @@ class GraphSteps:
             return mel, Step(lambda: encoders.hear(tower, mel), self._lane)
 
         return self._once(("hear",), make)
+
+    def shrink(self, pictures: Sequence[np.ndarray]) -> torch.Tensor:
+        height, width, _ = pictures[0].shape
+        plan = find_plan(width, height)
+        if plan is None:
+            return units.resize_all(pictures)
+        there = [torch.from_numpy(picture).to(self._parts.device) for picture in pictures]
+        return resize_exactly(torch.stack(there), plan)
 
     def see(self, patches: torch.Tensor, grid: Grid) -> torch.Tensor:
         place, step = self._see_step(grid)

@@ -25,8 +25,10 @@ PATCH = 14
 MERGED_PATCH = 2 * PATCH
 IMAGE_MEAN = np.array([0.48145466, 0.4578275, 0.40821073], np.float32)
 IMAGE_STD = np.array([0.26862954, 0.26130258, 0.27577711], np.float32)
-NORMALISED = (np.arange(256, dtype=np.float32)[:, None] / 255 - IMAGE_MEAN) / IMAGE_STD
-"""What each of the 256 values becomes in each channel."""
+NORMALISED = torch.from_numpy(
+    (np.arange(256, dtype=np.float32)[:, None] / 255 - IMAGE_MEAN) / IMAGE_STD
+)
+"""What each of the 256 values becomes in each channel, float32 [256, 3]."""
 AUDIO_TOKENS = 25
 """Tokens that 100 mel frames become."""
 
@@ -117,22 +119,27 @@ def resize(rgb: np.ndarray) -> np.ndarray:
     return np.asarray(image)
 
 
-def patchify(pictures: Sequence[np.ndarray]) -> tuple[torch.Tensor, Grid]:
-    """Two resized pictures as one temporal patch.
+def resize_all(pictures: Sequence[np.ndarray]) -> torch.Tensor:
+    """Pictures of one size resized, uint8 [pictures, new height, new width, 3]."""
+    return torch.from_numpy(np.stack([resize(picture) for picture in pictures]))
+
+
+def patchify(pixels: torch.Tensor) -> tuple[torch.Tensor, Grid]:
+    """Two resized pictures as one temporal patch, on their device.
 
     Args:
-        pictures: two uint8 arrays [height, width, 3], sides multiples of 28.
+        pixels: uint8 [2, height, width, 3], sides multiples of 28.
 
     Returns:
         Float32 rows [4 * grid.tokens, 1176], each one patch as (channel, time, y, x), ordered
         (row, column) of merged patches, then (row, column) of the four patches in each.
     """
-    pixels = np.stack(pictures)
     grid = Grid(pixels.shape[1] // MERGED_PATCH, pixels.shape[2] // MERGED_PATCH)
     split = pixels.reshape(2, grid.height, 2, PATCH, grid.width, 2, PATCH, 3)
-    rows = split.transpose(1, 4, 2, 5, 7, 0, 3, 6).reshape(4 * grid.tokens, 3, -1)
-    values = [NORMALISED[:, channel][rows[:, channel]] for channel in range(3)]
-    return torch.from_numpy(np.concatenate(values, axis=1)), grid
+    rows = split.permute(1, 4, 2, 5, 7, 0, 3, 6).reshape(4 * grid.tokens, 3, -1).long()
+    table = NORMALISED.to(pixels.device)
+    values = [table[:, channel].take(rows[:, channel]) for channel in range(3)]
+    return torch.cat(values, dim=1), grid
 
 
 def log_mel(extractor: Callable[..., Any], pcm: np.ndarray) -> torch.Tensor:
