@@ -96,7 +96,8 @@ for name, entry in MODELS.items():
             environment(name)
         threads: entry["resources"]["cpus"]
         resources:
-            **{key: n for key, n in entry["resources"].items() if key != "cpus" and n},
+            **{"runtime": 60}
+            | {key: n for key, n in entry["resources"].items() if key != "cpus" and n},
         params:
             python=interpreter(name),
             # a function: braces in settings ({port}) are no wildcards
@@ -118,6 +119,7 @@ for name, entry in MODELS.items():
             directory(f"results/render/{name}"),
         log:
             f"logs/render_{name}.log",
+        localrule: LIGHT_HERE
         conda:
             "../../envs/workflow.yaml"
         params:
@@ -139,6 +141,7 @@ for name, entry in MODELS.items():
             f"results/delivery/results_{name}.tar.gz",
         log:
             f"logs/deliver_{name}.log",
+        localrule: LIGHT_HERE
         conda:
             "../../envs/workflow.yaml"
         params:
@@ -160,6 +163,7 @@ for name, entry in MODELS.items():
             f"work/audit/transcripts/{name}.jsonl",
         log:
             f"logs/transcripts_{name}.log",
+        localrule: LIGHT_HERE
         conda:
             "../../envs/cascade.yaml"
         params:

@@ -1,4 +1,4 @@
-"""Metrics H1-H18 of one sample: pure functions on intervals and arrivals (docs/metrics.md).
+"""Metrics H1-H18 and H22 of one sample: pure functions on intervals and arrivals (docs/metrics.md).
 
 All times are media seconds. Nothing is clamped: an answer before the question's end has a
 negative latency, and a value that is not defined is None, never 0.
@@ -240,10 +240,11 @@ def saved_minus_delivered(answer: Answer, pcm: np.ndarray) -> float:
 
 
 def abrupt_end(pcm: np.ndarray, rate: int) -> bool | None:
-    """H18: speech cut off in the middle of sound at the wav's own end.
+    """H18: the track falls from speech to digital silence at once, as if cut off.
 
-    30 ms frames; the last sounding frame is at least 6 dB above the track's floor and the next
-    is 18 dB lower (the constants of Full-Duplex-Bench 1.5). None for a silent track.
+    30 ms frames up to the last sample that is not zero; the last frame is at least 6 dB above the
+    track's floor (10th percentile) and at most 18 dB below its loudest (the constants of
+    Full-Duplex-Bench 1.5). None for a silent track.
     """
     frame = round(0.03 * rate)
     if not pcm.any():

@@ -12,9 +12,6 @@ import numpy as np
 from hfd.judge.findings import TRACE, WAV, Finding
 from hfd.judge.trace import Trace, pcm_of
 
-PLACEMENT_TOLERANCE_S = 0.04
-"""How far a chunk may lie from its arrival when the queue is empty (facts of the format: 0)."""
-
 
 @dataclass(frozen=True)
 class Wav:
