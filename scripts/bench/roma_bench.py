@@ -92,6 +92,7 @@ class Bench:
         for cache, length in zip(caches, lengths, strict=True):
             if cache.get_seq_length() > length:
                 cache.crop(length - cache.get_seq_length())
+        steps._context = lengths[1]
 
     def _lengths(self) -> tuple[int, int]:
         """Tokens in the thinker's and in the talker's cache."""
