@@ -43,8 +43,8 @@ def main(argv: list[str] | None = None) -> int:
         except ModelBroken as error:
             say(f"the model is beyond use: {error}")
             return EXIT_BROKEN
-        except HfdError as error:
-            say(f"error: {error}")
+        except Exception as error:
+            say(f"error: {error}" if isinstance(error, HfdError) else f"error: {error!r}")
             raise
         failed = [name for name, how in tally.ended.items() if how == "failed"]
         stored = len(tally.ended) - len(failed)

@@ -100,7 +100,7 @@ def test_the_disk_is_full_in_the_store(scene: Scene):
     try:
         grow = ["mount", "-o", "remount,size=100m", store]
         scene.play(
-            "disk full in the store", lambda run: None, allowed=12,
+            "disk full in the store", lambda run: None, allowed=9,  # three shards, three tries
             mend=lambda: subprocess.run(grow, check=True),
         )  # fmt: skip
     finally:
@@ -129,7 +129,7 @@ def test_a_result_is_cut_to_half(scene: Scene):
     _complete(scene)
     wav = scene.desk.result(MODEL, "s04", "assistant_audio.wav")
     wav.write_bytes(wav.read_bytes()[: wav.stat().st_size // 2])
-    scene.finish("one wav cut to half", "completed", allowed=0)
+    scene.finish("one wav cut to half", "completed", allowed=0, damaged="s04")
 
 
 def test_an_input_video_changes(scene: Scene):
@@ -159,10 +159,7 @@ def test_the_clock_is_set_back(scene: Scene):
     scene.desk.faults(MODEL, error=["s04"])
     scene.run(ok=False)
     scene.no_faults()
-    scene.desk.environment = {
-        "LD_PRELOAD": "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1",
-        "FAKETIME": "-2d", "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-    }  # fmt: skip
+    scene.shift_files_into_the_future(days=2)
     scene.finish("clock set back two days before the next run", "ended with exit code 1", allowed=1)
 
 

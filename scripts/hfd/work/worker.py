@@ -35,6 +35,7 @@ from hfd.work.survey import Expectation
 DEATHS_ALLOWED = 2
 """A sample under which this many workers of one shard ended is recorded as failed."""
 _WAIT_S = 1.0
+_FULL_DISK_BYTES = 2**20
 _BROKEN_DEVICE = ("CUDA error", "device-side assert", "cuDNN error", "NCCL error", "HIP error")
 
 
@@ -167,15 +168,20 @@ class _Worker:
             result = run_sample(model, run, sample, part, fingerprint=fingerprint, attempt=attempt)
             replace_folder(part, self.store.entry(name))
         except Exception as error:
-            broken = _is_beyond_use(error)
+            broken = _is_beyond_use(error) or self._disk_is_full()
             self._record(sample, fingerprint, error, deaths=int(broken))
             self.say(f"{place} {name!r}: failed: {_one_line(error)}")
             if broken:
-                raise ModelBroken(str(error)) from error
+                full = " (the disk is full)" if self._disk_is_full() else ""
+                raise ModelBroken(f"{error}{full}") from error
             return "failed"
         self.store.error_file(name).unlink(missing_ok=True)
         self._progress(place, sample, result["status"], time.monotonic() - started)
         return "done"
+
+    def _disk_is_full(self) -> bool:
+        """Whether the store has no room left: then every other sample would be lost as well."""
+        return shutil.disk_usage(self.store.folder).free < _FULL_DISK_BYTES
 
     def _is_published(self, sample: Sample, fingerprint: str) -> bool:
         try:
