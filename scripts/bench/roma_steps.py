@@ -1,26 +1,31 @@
 """Time ROMA's steps, plain and accelerated, side by side in one run on one GPU.
 
 Weights are random in full size; replies are forced to the rate of ordinary speech (4 text tokens
-and 50 codes per spoken second). Writes every number to a JSON file and prints the tables of
-docs/performance.md. ``--tiny`` runs the same script on a tiny snapshot, to see that it works.
+and 50 codes per spoken second). Writes every number to a JSON file, and the tables of
+docs/performance.md beside it and to the screen. ``--tiny`` runs the same script on a tiny snapshot,
+to see that it works.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from roma_bench import Bench, make_unit, median_ms, rgb
 from roma_compare import compare, compare_sound
 from roma_files import end_to_end, first_sound, forced, through_session
 from roma_model import RandomRoma, random_parts
+from roma_tables import tables
 
-from hfd.errors import run_cli
+from hfd.errors import HfdError, run_cli
 from hfd.models.roma import unit as units
 from hfd.models.roma.checkpoint import Parts, load_snapshot
 from hfd.models.roma.settings import Settings, parse_settings
@@ -159,7 +164,9 @@ def measure(parts: Parts, settings: Settings, options: argparse.Namespace) -> It
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, required=True, help="JSON file for all numbers")
+    parser.add_argument(
+        "--out", type=Path, default=Path("benchmarks/roma_steps.json"), help="for all numbers"
+    )
     parser.add_argument("--tiny", type=Path, metavar="SNAPSHOT", help="a tiny snapshot instead")
     parser.add_argument("--contexts", type=int, nargs="+", default=[10, 60, 300], help="seconds")
     parser.add_argument(
@@ -169,6 +176,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--media", type=Path, help="compiled file to run through the session")
     parser.add_argument("--repeats", type=int, default=20)
     options = parser.parse_args(argv)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
     options.plain_contexts = options.plain_contexts or options.contexts
     if options.tiny:
         torch.set_num_threads(1)
@@ -176,6 +184,8 @@ def main(argv: list[str] | None = None) -> int:
         settings = parse_settings({**small, "num_steps": 2, "max_codes": 400})
         parts = load_snapshot(settings)
     else:
+        if not torch.cuda.is_available():
+            raise HfdError("there is no GPU to measure", remedy="Use a GPU machine, or --tiny")
         settings = parse_settings({"model_path": "random"})
         parts = random_parts(torch.device("cuda:0"))
     numbers: dict[str, Any] = {"torch": torch.__version__, "transformers": transformers.__version__}
@@ -184,6 +194,9 @@ def main(argv: list[str] | None = None) -> int:
             numbers[name] = value
             print(f"{name}: {json.dumps(value)}", flush=True)
             options.out.write_text(json.dumps(numbers, indent=1))
+    shown = tables(numbers)
+    options.out.with_suffix(".md").write_text(shown, encoding="utf-8")
+    print(shown)
     return 0
 
 
