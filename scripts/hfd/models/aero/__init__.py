@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Coroutine, Mapping
 from dataclasses import fields
 from fractions import Fraction
@@ -30,6 +31,8 @@ from hfd.stream.units import Unit
 
 ROOT = Path(__file__).parents[4]
 UNIT_SAMPLES = 1280
+DEATH_NOTICE_S = 0.5
+"""Time in which a dead server's guardian has noticed its end."""
 TEAM_WAV = "assistant_stream.wav"
 """The name under which the team's scripts look for the wav; kept in ``side/``."""
 DEFAULTS: dict[str, Any] = {
@@ -120,7 +123,15 @@ class AeroModel(DuplexModel):
         self._restart_the_dead()
         if self._token_text is not None:
             self._token_text.reset()
-        self._run(self._open(sample, emit))
+        try:
+            self._run(self._open(sample, emit))
+        except SampleFailure:
+            # A server that died a moment ago may have looked alive; nothing was sent to it yet.
+            time.sleep(DEATH_NOTICE_S)
+            if not self._restart_the_dead():
+                raise
+            self.close()
+            self._run(self._open(sample, emit))
 
     def push(self, unit: Unit) -> None:
         if self._conversation.failure is not None:
@@ -152,17 +163,17 @@ class AeroModel(DuplexModel):
             self._loop.close()
             self._loop = None
 
-    def _restart_the_dead(self) -> None:
-        """Start servers again that ended since the last sample.
+    def _restart_the_dead(self) -> bool:
+        """Start servers again that ended since the last sample; tell whether any had.
 
         Raises:
             ModelBroken: a server does not come up, or died too often.
         """
         try:
-            for server in self._servers.values():
-                server.ensure()
+            restarted = [server.ensure() for server in self._servers.values()]
         except HfdError as error:
             raise ModelBroken(str(error)) from error
+        return any(restarted)
 
     def _url(self, key: str, server: str) -> str:
         url: str = self._settings[key]
