@@ -25,7 +25,8 @@ from hfd.judge.verdict import Verdict, unknown
 from hfd.media_time import SAMPLE_RATE
 from hfd.models.base import DuplexModel
 from hfd.models.registry import create_model
-from hfd.stream.session import Run, run_sample
+from hfd.stream.run import Run
+from hfd.stream.session import run_sample
 from hfd.work.spec import ModelSpec
 
 

@@ -16,7 +16,8 @@ from hfd.models.base import SampleInfo
 from hfd.models.roma.vocoder import Vocoder
 from hfd.stream.events import Audio, Event, Metric, Text
 from hfd.stream.reader import probe
-from hfd.stream.session import Run, run_sample
+from hfd.stream.run import Run
+from hfd.stream.session import run_sample
 from hfd.stream.units import Unit
 
 

@@ -10,7 +10,7 @@ from hfd.data.media import to_int16
 from hfd.judge.reference import decode_sound
 from hfd.stream.events import Audio, Text
 from hfd.stream.reader import read_units
-from hfd.stream.session import Run
+from hfd.stream.run import Run
 from tests.judge.world import HOP, Mute, Talker
 
 

@@ -16,7 +16,8 @@ import soundfile
 from hfd.data.manifest import Sample, read_manifest
 from hfd.models.base import Capabilities, DuplexModel, Identity
 from hfd.stream.events import Audio, Control, ControlKind, Metric, Text
-from hfd.stream.session import Run, run_sample
+from hfd.stream.run import Run
+from hfd.stream.session import run_sample
 from tests.judge.heard import note
 from tests.judge.speech_clips import TEXT, part
 

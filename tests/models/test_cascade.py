@@ -19,7 +19,8 @@ from hfd.models.cascade.settings import read_settings
 from hfd.models.cascade.turns import TurnDetector
 from hfd.models.cascade.voice import HOP, RATE, Voice
 from hfd.models.registry import create_model
-from hfd.stream.session import Run, run_sample
+from hfd.stream.run import Run
+from hfd.stream.session import run_sample
 
 PREFIX = "I would like to know the weather in"
 CORRECTION = "How many bicycles are in the picture?"

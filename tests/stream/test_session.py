@@ -15,7 +15,8 @@ from hfd.data.manifest import Sample
 from hfd.errors import HfdError
 from hfd.models.base import Capabilities, DuplexModel, Identity
 from hfd.stream.events import Audio, Control, ControlKind, Metric, Text
-from hfd.stream.session import Run, run_sample
+from hfd.stream.run import Run
+from hfd.stream.session import run_sample
 
 
 class Parrot(DuplexModel):

@@ -12,11 +12,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
 from hfd.stream.events import Event
-from hfd.stream.units import Unit
+from hfd.stream.units import SampleInfo, Unit
 
 Clock = Literal["virtual", "arrival"]
 VoiceOrigin = Literal["native_talker", "streaming_tts", "post_tts", "none"]
@@ -49,27 +48,6 @@ class Capabilities:
     max_media_s: float | None = None
     gpus: int = 0
     codec_hop_samples: int | None = None
-
-
-@dataclass(frozen=True)
-class SampleInfo:
-    """What a model may know of a sample before its first unit: never its events or its text.
-
-    Attributes:
-        sample_id: the sample's id.
-        media_s: length of the compiled file in seconds (with its 3 s tail).
-        width, height: upright picture size in pixels.
-        seed: the sample's own seed, derived from the run's seed and the id.
-        scratch: an empty folder for the model's own side files (raw frames of a server);
-            what is left in it is kept beside the result.
-    """
-
-    sample_id: str
-    media_s: float
-    width: int
-    height: int
-    seed: int
-    scratch: Path
 
 
 @dataclass(frozen=True)

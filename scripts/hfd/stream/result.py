@@ -18,7 +18,7 @@ from hfd.stream.trace import TraceWriter
 
 if TYPE_CHECKING:
     from hfd.models.base import Capabilities
-    from hfd.stream.session import InputLog, Run
+    from hfd.stream.run import InputLog, Run
 
 RESULT_SCHEMA = "hfd-result/1"
 PROVENANCE_SCHEMA = "hfd-provenance/1"

@@ -5,12 +5,11 @@ The session owns media time, pacing and files; the model owns nothing but its an
 
 from __future__ import annotations
 
-import hashlib
 import queue
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,52 +26,13 @@ from hfd.stream.clock import RunClock, make_clock
 from hfd.stream.reader import MediaInfo, probe, read_units
 from hfd.stream.recorder import Recorder
 from hfd.stream.result import build_provenance, build_result
-from hfd.stream.units import Unit
+from hfd.stream.run import InputLog, Run
+from hfd.stream.units import SampleInfo, Unit
 
 if TYPE_CHECKING:
-    from hfd.models.base import DuplexModel, Identity
+    from hfd.models.base import DuplexModel
 
 _READ_AHEAD_UNITS = 16
-
-
-@dataclass(frozen=True)
-class Run:
-    """What all samples of one worker share.
-
-    Attributes:
-        name: the model's name in config/models.yaml.
-        module: its module under ``hfd.models``.
-        settings: its settings.
-        seed: seed of the run; each sample derives its own from it.
-        identity: what `load` said.
-        max_lag_s: arrival clock: a unit sent later than this after its deadline fails the sample.
-    """
-
-    name: str
-    module: str
-    settings: Mapping[str, Any]
-    seed: int
-    identity: Identity
-    max_lag_s: float = 0.5
-
-    def sample_seed(self, sample_id: str) -> int:
-        """A seed that depends on the run's seed and the sample alone, below 2**31."""
-        digest = hashlib.sha256(f"{self.seed}:{sample_id}".encode()).digest()
-        return int.from_bytes(digest[:4], "big") >> 1
-
-
-@dataclass
-class InputLog:
-    """What was sent, counted while it is sent."""
-
-    units: int = 0
-    samples: int = 0
-    frames: int = 0
-    pad_samples: int = 0
-    lags_ms: list[float] = field(default_factory=list)
-    compute_s: float = 0.0
-    pcm_hash: Any = field(default_factory=hashlib.sha256)
-    frames_hash: Any = field(default_factory=hashlib.sha256)
 
 
 @dataclass(frozen=True)
@@ -113,8 +73,6 @@ def run_sample(
         HfdError: the file is broken, does not fit the model, or the run was not online.
         Exception: whatever the model raised; `out_dir` then holds no result.
     """
-    from hfd.models.base import SampleInfo  # a model interface type; stream imports no model
-
     caps = model.capabilities
     info = probe(sample.video)
     if caps.max_media_s is not None and info.seconds > caps.max_media_s:

@@ -1,9 +1,10 @@
-"""Units: the slices of media time that a model is fed, one after the other."""
+"""Units: the slices of media time that a model is fed, and what it is told before the first."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import av
 import numpy as np
@@ -68,3 +69,24 @@ class Unit:
     def t1(self) -> float:
         """Media second at which the unit's last sample exists."""
         return (self.start + len(self.pcm)) / SAMPLE_RATE
+
+
+@dataclass(frozen=True)
+class SampleInfo:
+    """What a model may know of a sample before its first unit: never its events or its text.
+
+    Attributes:
+        sample_id: the sample's id.
+        media_s: length of the compiled file in seconds (with its 3 s tail).
+        width, height: upright picture size in pixels.
+        seed: the sample's own seed, derived from the run's seed and the id.
+        scratch: an empty folder for the model's own side files (raw frames of a server);
+            what is left in it is kept beside the result.
+    """
+
+    sample_id: str
+    media_s: float
+    width: int
+    height: int
+    seed: int
+    scratch: Path

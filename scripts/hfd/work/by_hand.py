@@ -21,7 +21,8 @@ from hfd.errors import HfdError
 from hfd.files import replace_folder
 from hfd.models.base import DuplexModel
 from hfd.models.registry import create_model
-from hfd.stream.session import Run, run_sample
+from hfd.stream.run import Run
+from hfd.stream.session import run_sample
 from hfd.work.hashes import HashCache
 from hfd.work.spec import ModelSpec
 from hfd.work.store import verify

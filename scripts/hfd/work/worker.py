@@ -24,7 +24,8 @@ from hfd.errors import HfdError
 from hfd.files import read_json, replace_folder, write_json
 from hfd.models.base import DuplexModel, Identity, ModelBroken
 from hfd.models.registry import create_model
-from hfd.stream.session import Run, run_sample
+from hfd.stream.run import Run
+from hfd.stream.session import run_sample
 from hfd.work.cards import take_cards
 from hfd.work.claim import Claims
 from hfd.work.hashes import HashCache

@@ -14,7 +14,8 @@ import pytest
 from hfd.data.manifest import Sample
 from hfd.models.registry import create_model
 from hfd.models.servers import ChildServer, ServerSpec, start_all
-from hfd.stream.session import Run, run_sample
+from hfd.stream.run import Run
+from hfd.stream.session import run_sample
 from tests.stream.conftest import compiled  # noqa: F401  a fixture
 
 HERE = Path(__file__).parent

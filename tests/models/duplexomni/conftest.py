@@ -14,7 +14,8 @@ import pytest
 from hfd.data.manifest import Sample
 from hfd.models.base import SampleInfo
 from hfd.models.registry import create_model
-from hfd.stream.session import Run, run_sample
+from hfd.stream.run import Run
+from hfd.stream.session import run_sample
 from hfd.stream.units import Frame, Unit
 from tests.models.duplexomni.reference import Talker, Thinker
 from tests.stream.clips import picture

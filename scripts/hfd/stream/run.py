@@ -1,0 +1,51 @@
+"""What the samples of one worker share, and the count of what one sample was sent."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hfd.models.base import Identity
+
+
+@dataclass(frozen=True)
+class Run:
+    """What all samples of one worker share.
+
+    Attributes:
+        name: the model's name in config/models.yaml.
+        module: its module under ``hfd.models``.
+        settings: its settings.
+        seed: seed of the run; each sample derives its own from it.
+        identity: what `load` said.
+        max_lag_s: arrival clock: a unit sent later than this after its deadline fails the sample.
+    """
+
+    name: str
+    module: str
+    settings: Mapping[str, Any]
+    seed: int
+    identity: Identity
+    max_lag_s: float = 0.5
+
+    def sample_seed(self, sample_id: str) -> int:
+        """A seed that depends on the run's seed and the sample alone, below 2**31."""
+        digest = hashlib.sha256(f"{self.seed}:{sample_id}".encode()).digest()
+        return int.from_bytes(digest[:4], "big") >> 1
+
+
+@dataclass
+class InputLog:
+    """What was sent, counted while it is sent."""
+
+    units: int = 0
+    samples: int = 0
+    frames: int = 0
+    pad_samples: int = 0
+    lags_ms: list[float] = field(default_factory=list)
+    compute_s: float = 0.0
+    pcm_hash: Any = field(default_factory=hashlib.sha256)
+    frames_hash: Any = field(default_factory=hashlib.sha256)
