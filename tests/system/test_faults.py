@@ -96,11 +96,11 @@ def test_the_disk_is_full_in_the_store(scene: Scene):
     scene.set_model()
     store = scene.desk.path / "work" / MODEL
     store.mkdir(parents=True)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=700k", "hfd", store], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1200k", "hfd", store], check=True)
     try:
         grow = ["mount", "-o", "remount,size=100m", store]
         scene.play(
-            "disk full in the store", lambda run: None, allowed=9,  # three shards, three tries
+            "disk full in the store", lambda run: None, allowed=4,
             mend=lambda: subprocess.run(grow, check=True),
         )  # fmt: skip
     finally:

@@ -1,9 +1,11 @@
 """The real Snakemake on small sets: what runs, what does not, and what the user is told."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
+import time
 from itertools import pairwise
 from pathlib import Path
 
@@ -239,3 +241,18 @@ def test_another_code_version_reruns_nothing_unless_that_is_asked_for(desk):
     desk.config = {"pilot_n": 2, "rerun_on": ["code"]}
     dry = desk.run("-n")
     assert "loud: stale: seed or weights, code changed (3): a, b, c" in dry
+
+
+def test_a_clock_that_was_set_back_stops_nothing(desk):
+    desk.add_samples(["a", "b", "c"])
+    desk.add_model("loud")
+    desk.faults("loud", error=["c"])
+    desk.run(ok=False)
+    desk.faults("loud")
+    for path in desk.path.rglob("*"):  # what the earlier run left lies in the future now
+        if path.is_file():
+            os.utime(path, (time.time() + 2 * 86400,) * 2)
+    desk.run()
+    assert desk.results("loud") == {"a", "b", "c"}
+    assert desk.calls("loud") == {"a": 1, "b": 1, "c": 2}
+    assert "Nothing to be done" in desk.run()

@@ -21,6 +21,7 @@ os.environ |= {"HFD_PYTHON": sys.executable, "HFD_SCRIPTS": str(SCRIPTS)}
 from hfd.errors import HfdError
 from hfd.work import runlock
 from hfd.work.board import Board
+from hfd.work.future import leave_the_future
 
 validate(config, "../schemas/config.schema.yaml")
 for entry in config["models"].values():
@@ -94,6 +95,7 @@ def tell_what_is_missing():
 
 onstart:
     if workflow.is_main_process:
-        BOARD.save_plans(
-            {job.params.get("model") for job in workflow.dag.needrun_jobs()} - {None}
-        )
+        jobs = list(workflow.dag.needrun_jobs())
+        BOARD.save_plans({job.params.get("model") for job in jobs} - {None})
+        if leave_the_future(Path(str(path)) for job in jobs for path in job.input):
+            runlock.tell("inputs were dated in the future (clock set back?); they are of now")

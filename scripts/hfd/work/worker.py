@@ -36,7 +36,7 @@ from hfd.work.survey import Expectation
 DEATHS_ALLOWED = 2
 """A sample under which this many workers of one shard ended is recorded as failed."""
 _WAIT_S = 1.0
-_FULL_DISK_BYTES = 2**20
+_FULL_DISK_BYTES = 2**18
 _BROKEN_DEVICE = ("CUDA error", "device-side assert", "cuDNN error", "NCCL error", "HIP error")
 
 
@@ -158,6 +158,10 @@ class _Worker:
         if problem:
             self._record(sample, fingerprint, HfdError(problem))
             return "failed"
+        if self._disk_is_full():
+            raise HfdError(
+                "has no room left", file=self.store.folder, remedy="Free space, then run again"
+            )
         attempt = (self.store.error(name) or {}).get("attempt", 0) + 1
         model, run = self._loaded()
         started, place = time.monotonic(), f"{len(self.tally.ended) + 1}/{len(self.shard.samples)}"
