@@ -1,6 +1,6 @@
 """A real Slurm of one node, from Debian packages, without systemd: slurmctld, slurmd, munge.
 
-Needs root and ``apt-get install slurm-wlm munge`` (with accounting also slurmdbd, mariadb-server).
+Needs root and ``apt-get install slurm-wlm munge`` .
 Its configuration lies in a folder of its own; links in /etc/slurm point there while it runs: jobs
 find it nowhere else. A Slurm that is configured there already is not touched: the test refuses.
 """
@@ -51,30 +51,10 @@ KillWait=5
 OverTimeLimit=0
 GresTypes=gpu
 DefMemPerCPU=200
-{accounting}
+AccountingStorageType=accounting_storage/none
 NodeName={host} NodeAddr=127.0.0.1 CPUs=16 SocketsPerBoard=1 CoresPerSocket=16 \
 RealMemory=64000 Gres=gpu:h100:{gpus} State=UNKNOWN
 PartitionName=main Nodes={host} Default=YES MaxTime=1-0 State=UP OverSubscribe=NO
-"""
-
-ACCOUNTING = """AccountingStorageType=accounting_storage/slurmdbd
-AccountingStorageHost=127.0.0.1
-AccountingStoragePort={port}
-AccountingStorageTRES=gres/gpu
-AccountingStoreFlags=job_comment"""
-
-SLURMDBD_CONF = """AuthType=auth/munge
-AuthInfo=socket={folder}/munge.socket
-DbdHost=localhost
-DbdAddr=127.0.0.1
-DbdPort={port}
-SlurmUser=root
-PidFile={folder}/slurmdbd.pid
-LogFile={folder}/slurmdbd.log
-StorageType=accounting_storage/mysql
-StorageHost=localhost
-StorageUser=root
-StorageLoc=slurm_acct_db
 """
 
 
@@ -84,11 +64,9 @@ class Cluster:
 
     Attributes:
         folder: configuration, state, logs and process ids.
-        accounting: run slurmdbd and MariaDB as well.
     """
 
     folder: Path
-    accounting: bool = False
 
     def start(self) -> None:
         for name in ("state", "spool"):
@@ -96,15 +74,13 @@ class Cluster:
         self._write_configuration()
         self._link_configuration()
         self._start_munge()
-        if self.accounting:
-            self._start_database()
         self.start_slurmctld()
         self.start_slurmd()
         self.wait_until_idle()
 
     def stop(self) -> None:
         self.run("scancel", "--user=root", check=False)
-        for name in ("slurmd", "slurmctld", "slurmdbd", "mariadb", "munged"):
+        for name in ("slurmd", "slurmctld", "munged"):
             self.kill(name, signal.SIGTERM)
         for name in CONFIGURATION:
             (ETC / name).unlink(missing_ok=True)
@@ -155,14 +131,8 @@ class Cluster:
 
     def _write_configuration(self) -> None:
         host = socket.gethostname().split(".")[0]
-        accounting = (
-            ACCOUNTING.format(port=17819)
-            if self.accounting
-            else "AccountingStorageType=accounting_storage/none"
-        )
         text = SLURM_CONF.format(
             host=host, folder=self.folder, port=17817, node_port=17818, gpus=GPUS,
-            accounting=accounting,
         )  # fmt: skip
         (self.folder / "slurm.conf").write_text(text)
         for number in range(GPUS):  # clones of /dev/null stand for the cards
@@ -189,31 +159,3 @@ class Cluster:
             f"--pid-file={self.folder}/munged.pid", f"--log-file={self.folder}/munged.log",
             f"--seed-file={self.folder}/munged.seed",
         )  # fmt: skip
-
-    def _start_database(self) -> None:
-        data, sock = self.folder / "mysql", self.folder / "mysql.socket"
-        self.run("mariadb-install-db", f"--datadir={data}", "--user=root")
-        options = [
-            "--no-defaults", f"--datadir={data}", f"--socket={sock}", "--user=root",
-            "--bind-address=127.0.0.1", "--port=17820", f"--pid-file={self.folder}/mariadb.pid",
-        ]  # fmt: skip
-        with (self.folder / "mariadb.log").open("w") as log:
-            subprocess.Popen(["mariadbd", *options], stdout=log, stderr=log, start_new_session=True)
-        while "alive" not in self.run("mariadb-admin", f"--socket={sock}", "ping", check=False):
-            time.sleep(0.2)
-        # slurmdbd talks TCP: root without a password, on this loopback port alone.
-        self.run(
-            "mariadb", f"--socket={sock}", "-e",
-            "create database slurm_acct_db; create user 'slurm'@'127.0.0.1' identified by 'x';"
-            " grant all on slurm_acct_db.* to 'slurm'@'127.0.0.1';",
-        )  # fmt: skip
-        conf = self.folder / "slurmdbd.conf"
-        text = SLURMDBD_CONF.format(folder=self.folder, port=17819)
-        text = text.replace("StorageHost=localhost", "StorageHost=127.0.0.1\nStoragePort=17820")
-        conf.write_text(text.replace("StorageUser=root", "StorageUser=slurm\nStoragePass=x"))
-        conf.chmod(0o600)
-        self.run("slurmdbd")
-        while "tiny" not in self.run(
-            "sacctmgr", "--immediate", "add", "cluster", "tiny", check=False
-        ):
-            time.sleep(0.5)

@@ -4,5 +4,5 @@ set -euo pipefail
 export DEBIAN_FRONTEND=noninteractive
 apt-get update --quiet
 apt-get install --yes --quiet --no-install-recommends \
-    slurm-wlm slurmdbd munge mariadb-server \
+    slurm-wlm munge \
     chromium chromium-driver fonts-wqy-microhei

@@ -1,4 +1,4 @@
-"""Many samples through a real Slurm, what that costs, and a cluster with accounting."""
+"""Many samples through a real Slurm, and what that costs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from tests.system.cluster import Cluster
-from tests.system.scene import FAST, MODEL, Scene
+from tests.system.scene import FAST, MODEL
 from tests.workflow.desk import REPO, Desk
 
 pytestmark = pytest.mark.system
@@ -39,19 +39,6 @@ def test_1024_samples_through_four_cards(cluster: Cluster, tmp_path):
     again_s = time.monotonic() - began
     assert again_s <= 15
     _report(submitted, wall_s, cpu_s, again_s)
-
-
-def test_a_cluster_with_accounting_needs_no_extra_setting(cluster, scene: Scene, tmp_path):
-    cluster.stop()
-    accounted = Cluster(tmp_path / "slurm", accounting=True)
-    accounted.start()
-    try:
-        scene.set_model()
-        scene.desk.run(f"results_{MODEL}", *FAST[:2])
-        assert len(scene.desk.results(MODEL)) == 12
-    finally:
-        accounted.stop()
-        cluster.start()
 
 
 def _set_checks_aside(desk: Desk) -> None:
