@@ -85,7 +85,7 @@ test-heavy: .venv-roma/test.done .venv-tts/test.done
 
 test-system: .venv-slurm/done ## faults on a real Slurm of one node; needs root and Debian packages
 	tests/system/install.sh
-	.venv-slurm/bin/python -m pytest $(RERUN) -m system
+	.venv-slurm/bin/python -m pytest $(RERUN) -m system tests/system tests/judge
 
 bench: .venv/dev.done ## what the workflow itself costs
 	$(BIN)/python scripts/bench/reader.py
