@@ -4,7 +4,7 @@
 PYTHON ?= python3
 CORES ?= 2
 BIN := .venv/bin
-# Some tests measure real time; a machine busy with other work gets a second chance, and says so.
+# Many tests measure real time: on a busy machine a failed test is tried again, and the run says so.
 RERUN := --reruns 2 --reruns-delay 2
 
 .PHONY: help demo demo-roma test test-light test-heavy test-system lint bench bench-roma clean
