@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import verify_results
 from hfd.judge import set_rules
 from hfd.judge.model_rules import foreign_folders, judge_model
 from hfd.judge.probe import probe_verdict
@@ -16,7 +17,7 @@ from hfd.judge.sample import absent, audit_sample
 from hfd.judge.sample_rules import Policy
 from hfd.judge.transcript import Transcripts
 from hfd.judge.verdict import FAIL
-from tests.judge.cheats import CHEATS
+from tests.judge.cheats import CHEATS, deliver_as
 from tests.judge.heard import heard
 from tests.judge.world import Mute, Talker, run_model
 
@@ -44,6 +45,7 @@ def verdicts_of(results, world, policy=POLICY, store=None):
             folder.name,
             policy,
             store,
+            reference_of(sample).video_sha256,
             *(hashlib.sha256(p.read_bytes()).digest() for p in sorted(folder.glob("*.*"))),
         )
         if key not in _audited:
@@ -122,6 +124,39 @@ def test_one_model_s_results_delivered_as_another_model_s_are_found(copied, worl
     ]
     found = set_rules.duplicates(records)
     assert set(found) == {"one", "other"} and "one/s01 = other/s01" in found["one"].reason
+
+
+def twins(copied, world, monkeypatch):
+    """Two samples of one compiled file, with the same result in every byte of their sound."""
+    first, second = world.samples[3:5]
+    monkeypatch.setitem(_references, second.video, reference_of(first))
+    deliver_as(copied / first.sample_id, copied / second.sample_id)
+    return first.sample_id, second.sample_id
+
+
+def test_a_model_that_answers_one_file_twice_alike_is_honest(copied, world, monkeypatch):
+    twins(copied, world, monkeypatch)
+    assert verdicts_of(copied, world)["A14"].status == "pass"
+
+
+def test_a_sound_used_twice_is_found_from_outside_whatever_input_it_states(
+    copied, world, monkeypatch, capsys
+):
+    names = twins(copied, world, monkeypatch)
+    assert verify_results.main([str(copied)]) == 1
+    told = capsys.readouterr().out
+    assert f"the same sound more than once: {' = '.join(names)}, and the compiled videos" in told
+
+
+def test_all_that_breaks_a_rule_is_told(copied, world):
+    gone, first, second = (world.samples[n].sample_id for n in (0, 3, 4))
+    deliver_as(copied / first, copied / second)
+    shutil.rmtree(copied / gone)
+    shutil.copytree(copied / first, copied / "foreign")
+    verdict = verdicts_of(copied, world)["A14"]
+    for told in ("1 missing of 8", "not in the manifest, first foreign", f"{first} = m/{second}"):
+        assert told in verdict.reason
+    assert {gone, "foreign", first, second} <= set(verdict.evidence["samples"])
 
 
 def table() -> str:

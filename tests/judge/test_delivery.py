@@ -102,7 +102,9 @@ def test_an_incomplete_set_is_refused_or_marked(house):
             deliver.main(deliver_args(house))
         deliver.main(deliver_args(house, "--anyway"))
         about = json.loads((house / "out/results_talker_INCOMPLETE/ABOUT.json").read_text())
-        assert not about["complete"] and about["reasons"] == ["1 missing"]
+        assert not about["complete"] and about["reasons"] == [
+            "A14 fails (1 missing of 8, first s05)"
+        ]
     finally:
         shutil.move(house / "s05", gone)
         run_audit(house)

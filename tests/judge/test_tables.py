@@ -6,7 +6,7 @@ from hfd.judge.outcome import outcome
 from hfd.judge.run import Audit
 from hfd.judge.sample import Record, absent
 from hfd.judge.tables import coverage, metric_rows, paired_rows, write_csv
-from hfd.judge.verdict import FAIL, Verdict, combined, passed, unknown, worst
+from hfd.judge.verdict import FAIL, Verdict, combined, merged, passed, unknown
 
 
 def record(model="m", sample_id="s", status="ok", task="hesitation", truncated=False, **metrics):
@@ -78,7 +78,8 @@ def test_no_evidence_is_never_a_pass():
     assert combined([("a", good), ("b", open_)]).status == "not_evidenced"
     assert combined([("a", open_), ("b", bad)]).status == "fail"
     assert combined([]).status == "not_evidenced"
-    assert worst(good, open_).status == "not_evidenced"
+    assert merged(good, open_).status == "not_evidenced"
+    assert merged(bad, good, bad).reason == "wrong; wrong"
     assert combined([("a", good), ("b", bad)]).reason == "1 of 2 samples, first b: wrong"
 
 

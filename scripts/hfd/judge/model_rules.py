@@ -8,7 +8,7 @@ from pathlib import Path
 from hfd.data.manifest import Sample
 from hfd.judge import set_rules
 from hfd.judge.sample import Record
-from hfd.judge.verdict import RULES, Verdict, combined, unknown, worst
+from hfd.judge.verdict import RULES, Verdict, combined, merged, unknown
 
 
 def judge_model(
@@ -28,6 +28,8 @@ def judge_model(
     delivered = [record for record in records if record.verdicts]
     measured = [record for record in delivered if record.facts.get("clock")]
     whole = set_rules.completeness(records, extra)
+    if doubles is not None:
+        whole = merged(whole, doubles)
     if not delivered:
         return {rule.code: unknown("no result yet") for rule in RULES} | {"A14": whole}
     answers = {
@@ -43,10 +45,9 @@ def judge_model(
         ("A11", set_rules.voices(measured)),
         ("A13", set_rules.one_model(measured)),
         ("A14", whole),
-        ("A14", doubles),
     ):
         if over_set is not None:
-            answers[code] = worst(over_set, answers[code])
+            answers[code] = merged(over_set, answers[code])
     return answers
 
 

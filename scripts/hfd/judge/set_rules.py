@@ -9,7 +9,7 @@ import numpy as np
 
 from hfd.judge.metrics import GUARD_S, words
 from hfd.judge.sample import Record
-from hfd.judge.verdict import Verdict, failed, passed, unknown
+from hfd.judge.verdict import Verdict, failed, merged, passed, unknown
 
 FEWEST = 5
 """A pattern is told from chance only over this many samples."""
@@ -124,6 +124,12 @@ def _fixed(delays: list[float], limit: float) -> str | None:
 def voices(records: Sequence[Record]) -> Verdict | None:
     """A11 over a set: text that always ends before sound begins, or a voice unlike the others."""
     sounding = [record for record in records if record.facts.get("audio_times")]
+    found = [verdict for rule in (_text_first, _odd_voices) if (verdict := rule(sounding))]
+    return merged(*found) if found else None
+
+
+def _text_first(sounding: Sequence[Record]) -> Verdict | None:
+    """Sound that begins only when the text is complete, in most samples with some text."""
     long = [
         record
         for record in sounding
@@ -142,7 +148,7 @@ def voices(records: Sequence[Record]) -> Verdict | None:
             "post_tts, whatever is declared",
             samples=[record.sample_id for record in waits],
         )
-    return _odd_voices(sounding)
+    return None
 
 
 _PITCH_SEMITONES = 6.0
@@ -194,39 +200,52 @@ def one_model(records: Sequence[Record]) -> Verdict | None:
 
 
 def completeness(records: Sequence[Record], extra: Sequence[str]) -> Verdict:
-    """A14 over a set: every manifest id once, no foreign folder, no wav twice."""
+    """A14 over a set: every manifest id once, and no foreign folder."""
     count = Counter(record.status for record in records)
     gone = [r.sample_id for r in records if r.status in ("missing", "failed", "ineligible")]
+    wrong = []
     if gone:
         named = ", ".join(
             f"{count[s]} {s}" for s in ("failed", "missing", "ineligible") if count[s]
         )
-        return failed(f"{named} of {len(records)}, first {gone[0]}", samples=gone)
+        wrong.append(failed(f"{named} of {len(records)}, first {gone[0]}", samples=gone))
     if extra:
-        return failed(
-            f"{len(extra)} folders are not in the manifest, first {extra[0]}", samples=list(extra)
-        )
-    return passed(f"{len(records)} samples, each once")
+        told = f"{len(extra)} folders are not in the manifest, first {extra[0]}"
+        wrong.append(failed(told, samples=list(extra)))
+    return merged(*wrong) if wrong else passed(f"{len(records)} samples, each once")
 
 
 def duplicates(records: Sequence[Record]) -> dict[str, Verdict]:
-    """A14, by model: wavs that are the same bytes, or the same sound under another text.
+    """A14, by model: wavs of different input that are the same bytes, or one sound for two texts.
 
-    The same sound with the same text may be honest: a deterministic voice that says it twice.
+    Honest are the same sound with the same text at another time (a deterministic voice that says
+    it twice), and the same wav where one model heard the same file twice. Inputs count as
+    different unless the files themselves were hashed: what a folder states proves nothing.
     """
     same: dict[tuple[str, str], list[Record]] = defaultdict(list)
     for record in records:
         if record.facts.get("sound_sha256"):
             same["wav", record.facts["wav_sha256"]].append(record)
             same["sound", record.facts["sound_sha256"]].append(record)
-    found: dict[str, list[str]] = defaultdict(list)
+    found: dict[str, dict[str, list[Record]]] = defaultdict(dict)
     for (kind, _), group in same.items():
         texts = {record.facts["text"] for record in group}
-        if len(group) > 1 and (kind == "wav" or len(texts) > 1):
-            shown = " = ".join(f"{record.model}/{record.sample_id}" for record in group[:4])
+        sources = {(r.model, r.facts["input_sha256"] or r.sample_id) for r in group}
+        if len(sources) > 1 if kind == "wav" else len(texts) > 1:
+            shown = " = ".join(f"{r.model}/{r.sample_id}".removeprefix("/") for r in group[:4])
             for record in group:
-                found[record.model].append(shown)
-    return {
-        model: failed(f"the same sound more than once: {shown[0]}", groups=sorted(set(shown)))
-        for model, shown in found.items()
-    }
+                found[record.model][shown] = group
+    return {model: _repeated(model, groups) for model, groups in found.items()}
+
+
+def _repeated(model: str, groups: dict[str, list[Record]]) -> Verdict:
+    shown = sorted(groups)
+    more = f" (and {len(shown) - 1} more)" if len(shown) > 1 else ""
+    guilty = [r.sample_id for group in groups.values() for r in group if r.model == model]
+    blind = any(not r.facts["input_sha256"] for group in groups.values() for r in group)
+    hint = ", and the compiled videos are not here to tell whether they are one" if blind else ""
+    return failed(
+        f"the same sound more than once: {shown[0]}{more}{hint}",
+        groups=shown,
+        samples=sorted(set(guilty)),
+    )

@@ -89,7 +89,15 @@ def combined(parts: Sequence[tuple[str, Verdict]]) -> Verdict:
     return Verdict(status, reason, {"counts": dict(count), "samples": samples})
 
 
-def worst(*verdicts: Verdict) -> Verdict:
-    """The answer that decides: a fail, else missing evidence, else a pass."""
-    order = (FAIL, NOT_EVIDENCED, PASS)
-    return min(verdicts, key=lambda verdict: order.index(verdict.status))
+def merged(*verdicts: Verdict) -> Verdict:
+    """One answer from several to the same rule: the worst status, and all that says so is told."""
+    status = next(s for s in (FAIL, NOT_EVIDENCED, PASS) if any(v.status == s for v in verdicts))
+    deciding = [verdict for verdict in verdicts if verdict.status == status]
+    if status == PASS or len(deciding) == 1:
+        return deciding[0]
+    samples = (sample for verdict in deciding for sample in verdict.evidence.get("samples", ()))
+    return Verdict(
+        status,
+        "; ".join(verdict.reason for verdict in deciding),
+        {"samples": list(dict.fromkeys(samples)), "parts": [v.as_dict() for v in deciding]},
+    )
