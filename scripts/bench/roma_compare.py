@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from roma_bench import Bench, rgb
 
+from bench.roma_bench import Bench, rgb
 from hfd.models.roma.acceleration import make_steps
 from hfd.models.roma.checkpoint import Parts
 from hfd.models.roma.settings import Settings, parse_settings

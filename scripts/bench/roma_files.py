@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import tempfile
+import shutil
 import time
 from pathlib import Path
 from typing import Any
 
-from roma_bench import at, make_unit, synchronize
-from roma_model import RandomRoma
-
-from hfd.data.manifest import Sample
+import infer_shard
+from bench.roma_bench import at, make_unit, synchronize
+from bench.roma_model import GivenRoma
+from hfd.data.manifest import read_manifest
+from hfd.files import read_json
 from hfd.models.base import SampleInfo
 from hfd.models.roma.vocoder import Vocoder
 from hfd.stream.events import Audio, Event, Metric, Text
-from hfd.stream.reader import probe
-from hfd.stream.run import Run
-from hfd.stream.session import run_sample
 from hfd.stream.units import Unit
+from hfd.work.plan import Plan, save_plan
+from hfd.work.spec import ModelSpec
+from hfd.work.store import Store
 
 
-def first_sound(model: RandomRoma, context_s: int) -> float:
+def first_sound(model: GivenRoma, context_s: int) -> float:
     """Seconds from a firing second's push to its first sound, through the whole runner."""
     heard: list[float] = []
     model.open(
@@ -38,7 +40,7 @@ def first_sound(model: RandomRoma, context_s: int) -> float:
     return heard[0] - began
 
 
-def end_to_end(model: RandomRoma, media_s: int) -> dict[str, Any]:
+def end_to_end(model: GivenRoma, media_s: int) -> dict[str, Any]:
     """Compute per second of media of a whole file, through the runner, one third of it spoken.
 
     The digests of heads, texts, codes and sound say what two runs of one file had in common.
@@ -84,14 +86,33 @@ def end_to_end(model: RandomRoma, media_s: int) -> dict[str, Any]:
     }
 
 
-def through_session(model: RandomRoma, media: Path) -> dict[str, Any]:
-    """A compiled file through the real session, with its files written: what its result says."""
-    info = probe(media)
-    sample = Sample("bench", "bench", media, None, info.seconds, {}, 1)
-    run = Run("roma", "roma", vars(model.settings), 0, model.identity)
-    with tempfile.TemporaryDirectory() as folder:
-        result = run_sample(model, run, sample, Path(folder), fingerprint="0" * 64)
-    return {**result["rtf"], "first_audio_s": result["first_audio_s"]}
+def through_worker(work: Path, spec: ModelSpec) -> dict[str, Any]:
+    """Every sample of a working folder through the shard worker, from an empty store.
+
+    Args:
+        work: has data/manifest.jsonl; the results stay in ``work/<model>/store`` below it.
+        spec: the model.
+
+    Returns:
+        The worker's seconds and, by sample, what its result says of its speed.
+    """
+    with contextlib.chdir(work):
+        store = Store(Path(), spec.name)
+        shutil.rmtree(store.folder, ignore_errors=True)
+        manifest = Path("data/manifest.jsonl")
+        ids = [sample.sample_id for sample in read_manifest(manifest, Path())]
+        save_plan(store.plan, Plan(1, {"all": ids}))
+        began = time.perf_counter()
+        infer_shard.main(
+            ["--spec", spec.to_json(), "--shard", "all", "--log", f"logs/{spec.name}.log"]
+        )
+        took = time.perf_counter() - began
+        results = {name: read_json(store.entry(name) / "result.json") for name in ids}
+    rows = {
+        name: {**result["rtf"], "first_audio_s": result["first_audio_s"]}
+        for name, result in results.items()
+    }
+    return {"worker_s": took, "samples": rows}
 
 
 def forced(kind: str) -> dict[str, Any]:

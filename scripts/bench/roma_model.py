@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +81,7 @@ def full_config() -> Qwen2_5OmniConfig:
     )
 
 
+@cache  # a card has room for one
 @torch.no_grad()
 def random_parts(device: torch.device, seed: int = 0) -> Parts:
     """A full-size model whose weights keep the size of what flows through them."""
@@ -121,12 +124,22 @@ def random_parts(device: torch.device, seed: int = 0) -> Parts:
     )
 
 
-class RandomRoma(Roma):
-    """The real runner on parts that were made, not loaded."""
+class GivenRoma(Roma):
+    """The real runner on parts that are there already."""
 
-    def __init__(self, settings: dict[str, Any], parts: Parts) -> None:
+    def __init__(self, settings: Mapping[str, Any], parts: Parts) -> None:
         super().__init__(settings)
         self._given = parts
 
     def load_parts(self) -> Parts:
         return self._given
+
+
+class RandomRoma(Roma):
+    """The real runner in full size with random weights, as the worker makes it."""
+
+    def load_parts(self) -> Parts:
+        return random_parts(torch.device(self.settings.device))
+
+
+MODEL = RandomRoma

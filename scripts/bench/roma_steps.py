@@ -19,16 +19,16 @@ import torch
 import transformers
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from roma_bench import Bench, make_unit, median_ms, rgb
-from roma_compare import compare, compare_sound
-from roma_files import end_to_end, first_sound, forced, through_session
-from roma_model import RandomRoma, random_parts
-from roma_tables import tables
-
+from bench.roma_bench import Bench, make_unit, median_ms, rgb
+from bench.roma_compare import compare, compare_sound
+from bench.roma_files import end_to_end, first_sound, forced, through_worker
+from bench.roma_model import GivenRoma, random_parts
+from bench.roma_tables import tables
 from hfd.errors import HfdError, run_cli
 from hfd.models.roma import unit as units
 from hfd.models.roma.checkpoint import Parts, load_snapshot
 from hfd.models.roma.settings import Settings, parse_settings
+from hfd.work.spec import ModelSpec
 
 KINDS = ("graphs", "eager")
 BANDWIDTH = 4.3e12
@@ -133,6 +133,10 @@ def measure(parts: Parts, settings: Settings, options: argparse.Namespace) -> It
     yield "model_gb", memory()
     yield "floor_ms", floors(parts)
     yield "cpu_ms", time_cpu(parts)
+    if options.work is not None:
+        module = "roma" if options.tiny else "bench.roma_model"
+        spec = ModelSpec("roma_bench", module, {**vars(settings), **forced("graphs")})
+        yield "worker", through_worker(options.work, spec)
     for kind in KINDS:
         bench = Bench(parts, settings, kind)
         yield f"{kind} warm_up_s", bench.warm_up_s
@@ -145,14 +149,12 @@ def measure(parts: Parts, settings: Settings, options: argparse.Namespace) -> It
             yield f"{kind} speech {seconds}", bench.speak(spoken, 4 * spoken)
             yield f"{kind} memory {seconds}", memory()
         del bench
-        model = RandomRoma({**vars(settings), **forced(kind)}, parts)
+        model = GivenRoma({**vars(settings), **forced(kind)}, parts)
         model.identity = model.load()
         yield f"{kind} first_sound_s", first_sound(model, last)
         if kind == "graphs":
             for number in (1, 2):
                 yield f"{kind} end_to_end {number}", end_to_end(model, last)
-            if options.media is not None:
-                yield f"{kind} session", through_session(model, options.media)
         model.unload()
         del model
         if torch.cuda.is_available():
@@ -173,7 +175,12 @@ def main(argv: list[str] | None = None) -> int:
         "--plain-contexts", type=int, nargs="+", help="seconds for the plain path (default: same)"
     )
     parser.add_argument("--without-sound", action="store_true", help="do not compare waves")
-    parser.add_argument("--media", type=Path, help="compiled file to run through the session")
+    parser.add_argument(
+        "--work",
+        type=Path,
+        metavar="FOLDER",
+        help="working folder whose samples go through the shard worker, such as .demo",
+    )
     parser.add_argument("--repeats", type=int, default=20)
     options = parser.parse_args(argv)
     options.out.parent.mkdir(parents=True, exist_ok=True)
