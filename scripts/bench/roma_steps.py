@@ -9,6 +9,7 @@ to see that it works.
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -106,6 +107,14 @@ def memory() -> dict[str, float]:
     }
 
 
+def free_memory() -> None:
+    """Give back what nothing uses any more, and count peaks anew."""
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+
+
 def floors(parts: Parts) -> dict[str, float]:
     """Milliseconds in which each step's weights can be read once."""
     model = parts.model
@@ -137,18 +146,21 @@ def measure(parts: Parts, settings: Settings, options: argparse.Namespace) -> It
         module = "roma" if options.tiny else "bench.roma_model"
         spec = ModelSpec("roma_bench", module, {**vars(settings), **forced("graphs")})
         yield "worker", through_worker(options.work, spec)
+        free_memory()
     for kind in KINDS:
         bench = Bench(parts, settings, kind)
         yield f"{kind} warm_up_s", bench.warm_up_s
         few = repeats if kind == "graphs" else max(2, repeats // 6)
-        yield f"{kind} vocoder_ms", time_vocoder(bench, few)
         for seconds in options.contexts if kind == "graphs" else options.plain_contexts:
             bench.fill(seconds)
             yield f"{kind} steps_ms {seconds}", time_steps(bench, few)
             spoken = 4 if kind == "graphs" else 2
             yield f"{kind} speech {seconds}", bench.speak(spoken, 4 * spoken)
             yield f"{kind} memory {seconds}", memory()
+        yield f"{kind} vocoder_ms", time_vocoder(bench, few)
         del bench
+        free_memory()
+    for kind in KINDS:
         model = GivenRoma({**vars(settings), **forced(kind)}, parts)
         model.identity = model.load()
         yield f"{kind} first_sound_s", first_sound(model, last)
@@ -157,8 +169,7 @@ def measure(parts: Parts, settings: Settings, options: argparse.Namespace) -> It
                 yield f"{kind} end_to_end {number}", end_to_end(model, last)
         model.unload()
         del model
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
+        free_memory()
     yield "equality", compare(parts, settings, last)
     if not options.without_sound:
         yield "sound", compare_sound(parts, settings)

@@ -10,8 +10,13 @@ ANY_CONTEXT = ("shrink and patchify", "see", "hear")
 
 
 def tables(numbers: dict[str, Any]) -> str:
-    """Markdown: milliseconds per step, then speech, memory and warm-up, both paths beside it."""
-    return "\n".join([*step_rows(numbers), "", *speech_rows(numbers), ""])
+    """Markdown: milliseconds per step, then speech, memory and warm-up, both paths beside it.
+
+    Then the samples that went through the worker, if any did.
+    """
+    return "\n".join(
+        [*step_rows(numbers), "", *speech_rows(numbers), "", *worker_rows(numbers), ""]
+    )
 
 
 def step_rows(numbers: dict[str, Any]) -> list[str]:
@@ -43,6 +48,14 @@ def speech_rows(numbers: dict[str, Any]) -> list[str]:
     for what in ("first_sound_s", "warm_up_s"):
         rows.append(row(what, "–", *(numbers.get(f"{k} {what}") for k in KINDS), digits=3))
     return rows
+
+
+def worker_rows(numbers: dict[str, Any]) -> list[str]:
+    rows = ["| sample | media, s | spoken, s | compute per media second, s |", "|---|---|---|---|"]
+    for name, speed in numbers.get("worker", {}).get("samples", {}).items():
+        media, spoken = f"{speed['media_s']:.1f}", f"{speed['spoken_s']:.1f}"
+        rows.append(row(name, f"{media} | {spoken}", speed["compute_per_media_s"], digits=3))
+    return rows if len(rows) > 2 else []
 
 
 def contexts(numbers: dict[str, Any]) -> list[int]:
