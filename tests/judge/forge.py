@@ -94,8 +94,13 @@ class Forgery:
             row = json.dumps(line, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
             prev = hashlib.sha256(row.encode()).hexdigest()
             rows.append(row)
+        return self._write(rows, prev)
+
+    def _write(self, rows: list[str], tail: str) -> str:
         write_rows(self.folder, rows)
-        return prev
+        digest = hashlib.sha256((self.folder / "trace.jsonl.gz").read_bytes()).hexdigest()
+        self.provenance["trace"] = {"lines": len(rows), "tail": tail, "sha256": digest}
+        return tail
 
     def write_odd_trace(self) -> str:
         """Chain the lines as they are, whatever they hold; return the last line's hash."""
@@ -105,8 +110,7 @@ class Forgery:
             row = json.dumps(line, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
             prev = hashlib.sha256(row.encode()).hexdigest()
             rows.append(row)
-        write_rows(self.folder, rows)
-        return prev
+        return self._write(rows, prev)
 
     def seal(self) -> None:
         """Write trace, wav, result.json and provenance.json so that they agree."""
@@ -121,7 +125,6 @@ class Forgery:
         inputs, audio = self.of("input"), self.of("audio")
         cleared = [line["cleared"] for line in self.of("control") if "cleared" in line]
         self.provenance["sample_id"] = self.lines[0]["sample_id"]
-        self.provenance["trace"] = {"lines": len(self.lines), "tail": tail}
         self.provenance["wav"] |= {
             "sha256": hashlib.sha256(wav.read_bytes()).hexdigest(),
             "samples": len(track),

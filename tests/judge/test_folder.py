@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from hfd.judge.folder import read_folder
+from hfd.judge.trace import read_trace
 from tests.judge.forge import write_rows
 from tests.judge.world import Mute, Talker, run_model
 
@@ -56,6 +57,30 @@ def test_every_flipped_byte_is_found_and_named(folder, name):
         findings = read_folder(folder).findings
         assert any(finding.file == name for finding in findings), f"byte {place} of {len(data)}"
     (folder / name).write_bytes(data)
+
+
+def test_the_same_lines_in_other_compressed_bytes_are_found_and_named(folder):
+    """Some flipped bits unpack to the very same lines, for example a distance to an equal word."""
+    path = folder / "trace.jsonl.gz"
+    data = path.read_bytes()
+    other = gzip.compress(gzip.decompress(data), 6, mtime=0)
+    path.write_bytes(data[:10] + other[10:])
+    [finding] = read_folder(folder).findings
+    assert (finding.rule, finding.file) == ("A16", "trace.jsonl.gz")
+
+
+def test_a_byte_flipped_anywhere_in_a_trace_breaks_its_lines_or_its_hash(folder):
+    path = folder / "trace.jsonl.gz"
+    rows = gzip.decompress(path.read_bytes()).decode().splitlines()
+    write_rows(folder, rows[:9])
+    data = path.read_bytes()
+    stated = read_trace(path).sha256
+    for place in range(len(data)):
+        changed = bytearray(data)
+        changed[place] ^= 0x10
+        path.write_bytes(changed)
+        trace = read_trace(path)
+        assert trace.findings or trace.sha256 != stated, place
 
 
 def test_the_first_wrong_line_of_a_changed_trace_is_named(folder):

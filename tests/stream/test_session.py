@@ -109,7 +109,8 @@ def test_every_line_carries_the_hash_of_the_line_before(sample, tmp_path):
         assert record["prev"] == prev and record["seq"] == n
         prev = hashlib.sha256(line).hexdigest()
     provenance = json.loads((tmp_path / "out" / "provenance.json").read_text())
-    assert provenance["trace"] == {"lines": len(lines), "tail": prev}
+    whole = hashlib.sha256((tmp_path / "out" / "trace.jsonl.gz").read_bytes()).hexdigest()
+    assert provenance["trace"] == {"lines": len(lines), "tail": prev, "sha256": whole}
 
 
 def test_virtual_time_is_the_inputs_end_plus_measured_compute(sample, tmp_path):

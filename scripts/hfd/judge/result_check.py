@@ -118,6 +118,9 @@ def check_reference(result: Document, task: str, question_end: float | None) -> 
     return findings
 
 
+_FILE_OF = {"result": RESULT, "trace": TRACE, "wav": WAV}
+
+
 def check_provenance(
     provenance: Document, result: Document, trace: Trace, wav: Wav | None, wav_sha: str | None
 ) -> list[Finding]:
@@ -131,6 +134,7 @@ def check_provenance(
         ("result", "sha256"): result.sha256,
         ("trace", "lines"): len(trace.lines),
         ("trace", "tail"): trace.tail,
+        ("trace", "sha256"): trace.sha256,
         ("input", "samples"): header["media_samples"],
         ("input", "frames"): header["media_frames"],
         ("input", "media_s"): header["media_samples"] / SAMPLE_RATE,
@@ -161,7 +165,7 @@ def check_provenance(
         if not _difference(found, value, path):
             continue
         if path[-1] == "sha256":
-            name = RESULT if path[0] == "result" else WAV
+            name = _FILE_OF[path[0]]
             text = f"its bytes are not those whose SHA-256 {provenance.name} states"
             findings.append(Finding("A16", name, text))
         else:

@@ -33,11 +33,13 @@ class Trace:
     Attributes:
         lines: every line's object; line number in the file = index + 1.
         tail: SHA-256 of the last line, as provenance.json states it.
+        sha256: of the file, as provenance.json states it; empty if it cannot be read.
         findings: what is wrong with the file, its chain, its numbering or the shape of a line.
     """
 
     lines: list[dict[str, Any]] = field(default_factory=list)
     tail: str = ZEROS
+    sha256: str = ""
     findings: list[Finding] = field(default_factory=list)
 
     @property
@@ -57,6 +59,7 @@ def read_trace(path: Path) -> Trace:
     except OSError as error:
         trace.findings.append(_broken(f"cannot be read: {error.strerror}"))
         return trace
+    trace.sha256 = hashlib.sha256(data).hexdigest()
     if data[:10] != _GZIP_HEADER:
         trace.findings.append(_broken("the gzip header was not written by the workflow"))
     text, damage = _inflate(data)

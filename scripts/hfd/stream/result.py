@@ -144,7 +144,7 @@ def build_provenance(
             "samples": max(playback.end, round(info.seconds * playback.rate)),
             "placement": "arrival_queue",
         },
-        "trace": {"lines": lines.lines, "tail": lines.tail},
+        "trace": {"lines": lines.lines, "tail": lines.tail, "sha256": lines.sha256()},
         "code": code_version(),
         "env": environment(),
     }

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from hfd.files import canonical_json, sha256_bytes
+from hfd.files import canonical_json, sha256_bytes, sha256_file
 
 SCHEMA = "hfd-trace/1"
 _FIRST_PREV = "0" * 64
@@ -18,6 +18,7 @@ class TraceWriter:
     """Writes ``trace.jsonl.gz``; every line carries the SHA-256 of the line before it."""
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         # No name and no time in the gzip header: the bytes depend on the lines alone.
         self._raw = path.open("wb")
         self._gzip = gzip.GzipFile(
@@ -45,6 +46,10 @@ class TraceWriter:
     def close(self) -> None:
         self._gzip.close()
         self._raw.close()
+
+    def sha256(self) -> str:
+        """SHA-256 of the closed file: other compressed bytes may hold the very same lines."""
+        return sha256_file(self._path)
 
     def __enter__(self) -> TraceWriter:
         return self
