@@ -139,7 +139,7 @@ class RandomRoma(Roma):
     """The real runner in full size with random weights, as the worker makes it."""
 
     def load_parts(self) -> Parts:
-        return random_parts(torch.device(self.settings.device))
+        return random_parts(torch.device("cuda:0"))
 
 
 MODEL = RandomRoma
