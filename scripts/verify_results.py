@@ -18,7 +18,7 @@ from hfd.errors import HfdError, run_cli
 from hfd.judge import set_rules
 from hfd.judge.findings import FILES
 from hfd.judge.model_rules import foreign_folders, judge_model
-from hfd.judge.probe import probe_verdict
+from hfd.judge.probe import read_probes
 from hfd.judge.reference import read_reference
 from hfd.judge.sample import Record, absent, audit_sample
 from hfd.judge.sample_rules import Policy
@@ -43,7 +43,7 @@ def main(argv: list[str] | None = None) -> int:
         raise HfdError(f"holds no result ({', '.join(FILES)})", file=args.folder)
     extra = foreign_folders(args.folder, samples) if samples else []
     doubles = set_rules.duplicates(records).get("")
-    verdicts = judge_model(records, extra, doubles, probe_verdict(None))
+    verdicts = judge_model(records, extra, doubles, read_probes(None, ""))
     for code, verdict in verdicts.items():
         if verdict.status == FAIL:
             problems.append(f"{code}: {verdict.reason}")

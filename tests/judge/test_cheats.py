@@ -11,7 +11,7 @@ import pytest
 import verify_results
 from hfd.judge import set_rules
 from hfd.judge.model_rules import foreign_folders, judge_model
-from hfd.judge.probe import probe_verdict
+from hfd.judge.probe import read_probes
 from hfd.judge.reference import read_reference
 from hfd.judge.sample import absent, audit_sample
 from hfd.judge.sample_rules import Policy
@@ -56,7 +56,7 @@ def verdicts_of(results, world, policy=POLICY, store=None):
         records.append(_audited[key])
     doubles = set_rules.duplicates(records).get("m")
     extra = foreign_folders(results, world.samples)
-    return judge_model(records, extra, doubles, probe_verdict(None))
+    return judge_model(records, extra, doubles, read_probes(None, "m"))
 
 
 def failures(verdicts):

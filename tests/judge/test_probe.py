@@ -1,16 +1,21 @@
-"""Prefix invariance: an online model passes, one that reads ahead in the file is found out."""
+"""The probes: who reads ahead in the file is found out, who remembers its beginning is proven."""
 
 import json
 
 import numpy as np
 import pytest
 
-import prefix_probe
+import probe
 from hfd.data.media import to_int16
+from hfd.judge.model_rules import judge_model
+from hfd.judge.probe import Probes, read_probes
 from hfd.judge.reference import decode_sound
+from hfd.judge.sample import Record
+from hfd.judge.verdict import Verdict, passed, unknown
 from hfd.stream.events import Audio, Text
 from hfd.stream.reader import read_units
 from hfd.stream.run import Run
+from hfd.work.spec import ModelSpec
 from tests.judge.world import HOP, Mute, Talker
 
 
@@ -38,10 +43,44 @@ class Moody(Talker):
         self.random = np.random.default_rng()
 
 
-def probe(model_class, world, tmp_path):
-    model = model_class({"silence_s": 0.4})
-    run = Run("m", "m", {}, 1, model.load())
-    return prefix_probe.probe(model, run, world.samples[5], tmp_path)
+class Remembering(Talker):
+    """The last word of its answer tells how loud the last seconds were, or the whole file."""
+
+    seconds = 1000.0
+
+    def open(self, sample, emit):
+        super().open(sample, emit)
+        self.sound = np.zeros(0, np.float32)
+
+    def push(self, unit):
+        self.sound = np.concatenate([self.sound, unit.pcm])
+        super().push(unit)
+
+    def finish(self):
+        self.emit(Text(f"{np.abs(self.sound[-round(16000 * self.seconds) :]).sum():.0f}"))
+        self.emit(Audio(np.full(HOP, 900, np.int16)))
+        return super().finish()
+
+
+class Cropping(Remembering):
+    """Forgets what it heard 3 s ago, whatever its growing numbers say."""
+
+    seconds = 3.0
+
+
+class Counting(Cropping):
+    """As forgetful; a word each second carries the loudness so far on."""
+
+    def push(self, unit):
+        super().push(unit)
+        if unit.index % 12 == 0:
+            self.emit(Text(f"{np.abs(self.sound).sum():.0f} "))
+
+
+def run_probe(kind, model_class, world, tmp_path):
+    model = model_class({"silence_s": {"prefix": 0.4, "needle": 2.0}[kind]})
+    bench = probe.Bench(model, Run("m", "m", {}, 1, model.load()))
+    return probe.KINDS[kind](bench, world.samples[5], tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -49,8 +88,25 @@ def probe(model_class, world, tmp_path):
     [(Talker, "pass"), (Peeker, "fail"), (Moody, "not_evidenced"), (Mute, "not_evidenced")],
 )
 def test_a_model_that_reads_ahead_fails_and_an_honest_one_passes(model, status, world, tmp_path):
-    verdict = probe(model, world, tmp_path)
+    verdict = run_probe("prefix", model, world, tmp_path)
     assert verdict.status == status, verdict
+
+
+@pytest.mark.parametrize(
+    ("model", "status", "said"),
+    [
+        (Remembering, "pass", "the context reaches back"),
+        (Cropping, "not_evidenced", "changes no word of the answer"),
+        (Counting, "not_evidenced", "too near to tell"),
+        (Moody, "not_evidenced", "not deterministic"),
+        (Mute, "not_evidenced", "said nothing after the last question"),
+    ],
+)
+def test_only_a_model_that_remembers_the_beginning_is_proven_to(
+    model, status, said, world, tmp_path
+):
+    verdict = run_probe("needle", model, world, tmp_path)
+    assert verdict.status == status and said in verdict.reason, verdict
 
 
 def test_the_changed_file_differs_from_the_original_only_after_t(world, tmp_path):
@@ -58,7 +114,7 @@ def test_the_changed_file_differs_from_the_original_only_after_t(world, tmp_path
     sound = decode_sound(video)
     end = 4.0
     changed = tmp_path / "changed.mp4"
-    prefix_probe.with_sound(video, prefix_probe.changed_after(sound, end), changed)
+    probe.with_sound(video, probe.changed_between(sound, end, None), changed)
     differs = False
     for old, new in zip(read_units(video, 1280), read_units(changed, 1280), strict=True):
         assert [f.digest() for f in old.frames] == [f.digest() for f in new.frames]
@@ -68,17 +124,48 @@ def test_the_changed_file_differs_from_the_original_only_after_t(world, tmp_path
     assert differs
 
 
-def test_the_command_writes_a_verdict_that_the_audit_reads(world, tmp_path, monkeypatch):
-    from hfd.judge.probe import probe_verdict
-    from hfd.work.spec import ModelSpec
+@pytest.mark.parametrize("span", [(0.0, 0.3), (0.0, 1.5), (4.0, None), (6.6, None)])
+def test_a_changed_part_is_another_sound_and_the_rest_is_the_same(world, span):
+    sound = decode_sound(world.samples[5].video)
+    changed = probe.changed_between(sound, *span)
+    differ = np.flatnonzero(sound != changed) / 16_000
+    assert len(changed) == len(sound) and len(differ) > 1000
+    assert span[0] <= differ[0] and differ[-1] < (span[1] or 1e9)
 
-    monkeypatch.setattr(prefix_probe, "create_model", lambda module, settings: Talker(settings))
-    out = tmp_path / "talker.json"
+
+def needle(status):
+    answer = Verdict(status, "found by the needle")
+    return Probes(unknown("none"), answer)
+
+
+@pytest.mark.parametrize(
+    ("metric", "truncated", "probed", "status"),
+    [
+        (True, False, "not_evidenced", "pass"),
+        (True, False, "pass", "pass"),
+        (False, False, "pass", "pass"),
+        (False, False, "not_evidenced", "not_evidenced"),
+        (False, True, "pass", "not_evidenced"),
+    ],
+)
+def test_the_needle_speaks_where_the_trace_reports_no_context(metric, truncated, probed, status):
+    answer = passed("grew") if metric else unknown("no numbers")
+    facts = {"clock": "virtual", "truncated": truncated}
+    record = Record("m", "s", "qa", "ok", "", {"A12": answer}, {}, {}, facts)
+    found = judge_model([record], [], None, needle(probed))["A12"]
+    assert found.status == status
+    assert ("needle" in found.reason) == (not metric or probed == "pass")
+
+
+def test_the_command_writes_a_verdict_that_the_audit_reads(world, tmp_path, monkeypatch):
+    monkeypatch.setattr(probe, "create_model", lambda module, settings: Talker(settings))
+    out = tmp_path / "prefix" / "talker.json"
     spec = ModelSpec("talker", "talker", {"silence_s": 0.4}).to_json()
-    prefix_probe.main(
-        ["--spec", spec, "--manifest", str(world.root / "data/manifest.jsonl"),
+    probe.main(
+        ["prefix", "--spec", spec, "--manifest", str(world.root / "data/manifest.jsonl"),
          "--root", str(world.root), "--samples", "2", "--scratch", str(tmp_path / "s"),
          "--out", str(out)]
     )  # fmt: skip
-    assert probe_verdict(out).status == "pass"
+    probes = read_probes(tmp_path, "talker")
+    assert (probes.prefix.status, probes.needle.status) == ("pass", "not_evidenced")
     assert len(json.loads(out.read_text())["evidence"]["by_sample"]) == 2

@@ -85,33 +85,6 @@ for name, entry in MODELS.items():
 
     rule:
         name:
-            f"prefix_probe_{name}"
-        input:
-            config["manifest"],
-        output:
-            f"work/audit/probes/{name}.json",
-        log:
-            f"logs/prefix_probe_{name}.log",
-        conda:
-            environment(name)
-        threads: entry["resources"]["cpus"]
-        resources:
-            **{"runtime": 60}
-            | {key: n for key, n in entry["resources"].items() if key != "cpus" and n},
-        params:
-            python=interpreter(name),
-            # a function: braces in settings ({port}) are no wildcards
-            spec=lambda wildcards, model=name: BOARD.spec(model).to_json(),
-            scratch=f"work/audit/probe/{name}",
-        message:
-            f"{name}: does input after T change what was said before T?"
-        shell:
-            '"{params.python}" "$HFD_SCRIPTS"/prefix_probe.py --spec {params.spec:q}'
-            " --manifest {input:q} --scratch {params.scratch:q} --out {output:q} 2>&1"
-            " | tee {log:q}"
-
-    rule:
-        name:
             f"render_{name}"
         input:
             lambda wildcards, model=name: result_files(model, BOARD.ids()),
@@ -175,3 +148,35 @@ for name, entry in MODELS.items():
         shell:
             '"{params.python}" "$HFD_SCRIPTS"/transcribe.py --manifest {params.manifest:q}'
             " --models {params.model} --out {output:q} 2>&1 | tee {log:q}"
+
+
+for name, entry in MODELS.items():
+    for kind, question in PROBES.items():
+
+        rule:
+            name:
+                f"{kind}_probe_{name}"
+            input:
+                config["manifest"],
+            output:
+                f"work/audit/probes/{kind}/{name}.json",
+            log:
+                f"logs/{kind}_probe_{name}.log",
+            conda:
+                environment(name)
+            threads: entry["resources"]["cpus"]
+            resources:
+                **{"runtime": 60}
+                | {key: n for key, n in entry["resources"].items() if key != "cpus" and n},
+            params:
+                python=interpreter(name),
+                # a function: braces in settings ({port}) are no wildcards
+                spec=lambda wildcards, model=name: BOARD.spec(model).to_json(),
+                kind=kind,
+                scratch=f"work/audit/probe/{kind}/{name}",
+            message:
+                f"{name}: {question}"
+            shell:
+                '"{params.python}" "$HFD_SCRIPTS"/probe.py {params.kind} --spec {params.spec:q}'
+                " --manifest {input:q} --scratch {params.scratch:q} --out {output:q} 2>&1"
+                " | tee {log:q}"

@@ -10,10 +10,19 @@ AUDIT_MODELS_FILE = next(
     f"{workflow.basedir}/config/models.yaml",
 )
 
+PROBES = {
+    "prefix": "does input after T change what was said before T?",
+    "needle": "does input before T still change the answer?",
+}
+
 
 def audit_evidence(models):
-    """What config.yaml asks to be made before an audit: transcripts, prefix probes."""
-    wanted = {"transcripts": "transcripts/{}.jsonl", "prefix_probe": "probes/{}.json"}
+    """What config.yaml asks to be made before an audit: transcripts, probes."""
+    wanted = {
+        "transcripts": "transcripts/{}.jsonl",
+        "prefix_probe": "probes/prefix/{}.json",
+        "needle_probe": "probes/needle/{}.json",
+    }
     return [
         f"work/audit/{name.format(model)}"
         for key, name in wanted.items()

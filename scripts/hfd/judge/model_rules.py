@@ -7,15 +7,16 @@ from pathlib import Path
 
 from hfd.data.manifest import Sample
 from hfd.judge import set_rules
+from hfd.judge.probe import Probes
 from hfd.judge.sample import Record
-from hfd.judge.verdict import RULES, Verdict, combined, merged, unknown
+from hfd.judge.verdict import FAIL, PASS, RULES, Verdict, combined, merged, passed, unknown
 
 
 def judge_model(
     records: Sequence[Record],
     extra: Sequence[str],
     doubles: Verdict | None,
-    probe: Verdict,
+    probes: Probes,
 ) -> dict[str, Verdict]:
     """Answer all rules for one model.
 
@@ -23,7 +24,7 @@ def judge_model(
         records: one for each expected sample.
         extra: result folders that nobody asked for.
         doubles: what `set_rules.duplicates` found for this model.
-        probe: the answer of the prefix probe (A6).
+        probes: what running the model again found (A6, A12).
     """
     delivered = [record for record in records if record.verdicts]
     measured = [record for record in delivered if record.facts.get("clock")]
@@ -38,7 +39,8 @@ def judge_model(
         )
         for rule in RULES
     }
-    answers["A6"] = probe
+    answers["A6"] = probes.prefix
+    answers["A12"] = _context(answers["A12"], probes.needle, measured)
     answers["A7"] = set_rules.offline_signature(measured)
     answers["A8"] = set_rules.fixed_delay(measured)
     for code, over_set in (
@@ -49,6 +51,16 @@ def judge_model(
         if over_set is not None:
             answers[code] = merged(over_set, answers[code])
     return answers
+
+
+def _context(reported: Verdict, needle: Verdict, measured: Sequence[Record]) -> Verdict:
+    """A12: what the traces report, or what the needle probe proves where they report nothing."""
+    proven = needle.status == PASS and not any(r.facts["truncated"] for r in measured)
+    if reported.status == FAIL or (reported.status == PASS and not proven):
+        return reported
+    if reported.status == PASS:
+        return passed(f"{reported.reason}; {needle.reason}", **reported.evidence)
+    return needle if proven else merged(reported, unknown(needle.reason, **needle.evidence))
 
 
 def foreign_folders(results: Path, samples: Sequence[Sample]) -> list[str]:

@@ -1,12 +1,17 @@
-"""A6, prefix invariance: a model that is online cannot know what comes after T.
+"""Rules that only running the model again can answer, from three runs of one sample.
 
-The probe (scripts/prefix_probe.py) runs a sample three times: twice as it is, once with the sound
-changed only after T. What the model says from the input before T must be the same in all three.
+Each probe (scripts/probe.py) runs a sample twice as it is and once with another sound:
+
+- *prefix* (A6): other only after T. A model that is online cannot know what comes after T, so
+  what it says from the input before T must be the same in all three.
+- *needle* (A12): other only before T, early in the file. Where the answer, late in the file, is
+  then another, the context still reached back to the change: it was not cropped in between.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,19 +19,34 @@ from typing import Any
 
 from hfd.files import read_json
 from hfd.judge.trace import Trace
-from hfd.judge.verdict import FAIL, PASS, Verdict, combined, failed, passed, unknown
+from hfd.judge.verdict import (
+    FAIL,
+    NOT_EVIDENCED,
+    PASS,
+    Verdict,
+    combined,
+    failed,
+    passed,
+    unknown,
+)
+
+Said = list[tuple[str, str]]
+"""Outputs in order, as (kind, content)."""
+NOT_DETERMINISTIC = "two equal runs differ{}: the model is not deterministic"
+SHORTEST_REACH_S = 2.0
+"""Less context than this says nothing of cropping."""
 
 
-@dataclass(frozen=True)
-class Said:
-    """One output: what it is, and when it came."""
+def said_by_input(trace: Trace) -> dict[float, Said]:
+    """Outputs by the moment (media seconds) at which the input that they depend on exists."""
+    due = {line["unit"]: line["due"] for _, line in trace.of("input")}
+    found: dict[float, Said] = defaultdict(list)
+    for _, line in trace.of("text", "audio", "control"):
+        found[due.get(line["input_seq"], 0.0)].append((line["kind"], _content(line)))
+    return dict(found)
 
-    kind: str
-    content: str
-    t: float
 
-
-def said_before(trace: Trace, end: float) -> list[Said]:
+def said_before(trace: Trace, end: float) -> Said:
     """Outputs that depend only on input before `end` (media seconds), in order.
 
     On the arrival clock, where a server may say which input an output used or not, an output also
@@ -34,12 +54,11 @@ def said_before(trace: Trace, end: float) -> list[Said]:
     """
     due = {line["unit"]: line["due"] for _, line in trace.of("input")}
     real_time = trace.header["clock"] == "arrival"
-    found = []
-    for _, line in trace.of("text", "audio", "control"):
-        after = due.get(line["input_seq"], 0.0) > end or (real_time and line["t"] > end)
-        if not after:
-            found.append(Said(line["kind"], _content(line), line["t"]))
-    return found
+    return [
+        (line["kind"], _content(line))
+        for _, line in trace.of("text", "audio", "control")
+        if due.get(line["input_seq"], 0.0) <= end and not (real_time and line["t"] > end)
+    ]
 
 
 def _content(line: dict[str, Any]) -> str:
@@ -50,15 +69,14 @@ def _content(line: dict[str, Any]) -> str:
     return line["control"]
 
 
-def compare(kept: Trace, again: Trace, changed: Trace, end: float) -> Verdict:
+def prefix_invariance(kept: Trace, again: Trace, changed: Trace, end: float) -> Verdict:
     """A6 for one sample, from three runs that share their input up to `end`."""
-    runs = [[(s.kind, s.content) for s in said_before(t, end)] for t in (kept, again, changed)]
-    first, second, third = runs
+    first, second, third = (said_before(trace, end) for trace in (kept, again, changed))
     evidence = {"T_s": round(end, 3), "outputs_before_T": len(first)}
     if not first and not third:
         return unknown("the model said nothing before T", **evidence)
     if first != second:
-        return unknown("two equal runs differ before T: the model is not deterministic", **evidence)
+        return unknown(NOT_DETERMINISTIC.format(" before T"), **evidence)
     if first != third:
         at = next(
             (n for n, (a, b) in enumerate(zip(first, third, strict=False)) if a != b),
@@ -73,20 +91,74 @@ def compare(kept: Trace, again: Trace, changed: Trace, end: float) -> Verdict:
     return passed(f"{len(first)} outputs before T are the same, whatever follows", **evidence)
 
 
-def _shown(outputs: Sequence[tuple[str, str]], at: int) -> str | None:
+def _shown(outputs: Said, at: int) -> str | None:
     return " ".join(outputs[at])[:80] if at < len(outputs) else None
+
+
+def needle_reach(
+    kept: Trace, again: Trace, changed: Trace, end: float, question_end: float
+) -> Verdict:
+    """A12 for one sample, from three runs that share their input from `end` on.
+
+    What the model says in between may carry the change on, so the context's proven reach counts
+    from the last difference before the answer.
+    """
+    first, second, third = (said_by_input(trace) for trace in (kept, again, changed))
+    evidence: dict[str, Any] = {"T_s": round(end, 3), "question_end_s": round(question_end, 3)}
+    if not any(_speaks(run, question_end) for run in (first, third)):
+        return unknown("the model said nothing after the last question", **evidence)
+    if first != second:
+        return unknown(NOT_DETERMINISTIC.format(""), **evidence)
+    differ = sorted(at for at in first.keys() | third.keys() if first.get(at) != third.get(at))
+    answer = next((at for at in differ if at > question_end), None)
+    if answer is None:
+        return unknown(
+            f"other sound in the first {end:.1f} s changes no word of the answer, remembered or not",
+            **evidence,
+        )
+    carried = max([end, *(at for at in differ if at <= question_end)])
+    reach = answer - carried
+    evidence |= {"answer_s": round(answer, 3), "reach_s": round(reach, 3)}
+    if reach < SHORTEST_REACH_S:
+        return unknown(
+            f"the change of the first {end:.1f} s was last seen {reach:.1f} s before the answer: "
+            "too near to tell a cropped context",
+            **evidence,
+        )
+    return passed(
+        f"the sound before {carried:.1f} s still changes what is said at {answer:.1f} s: "
+        f"the context reaches back {reach:.1f} s or more",
+        **evidence,
+    )
+
+
+def _speaks(run: dict[float, Said], after: float) -> bool:
+    return any(kind != "control" for at, said in run.items() if at > after for kind, _ in said)
 
 
 def overall(verdicts: Sequence[tuple[str, Verdict]]) -> Verdict:
     """A model's answer from its samples: one failure decides, one proof is a proof."""
-    proofs = [pair for pair in verdicts if pair[1].status != "not_evidenced"]
+    proofs = [pair for pair in verdicts if pair[1].status != NOT_EVIDENCED]
     return combined(proofs or verdicts)
 
 
-def probe_verdict(path: Path | None) -> Verdict:
-    """The stored outcome of a probe, or not_evidenced where none was run."""
+@dataclass(frozen=True)
+class Probes:
+    """What the probes of one model found: the answers of prefix (A6) and needle (A12)."""
+
+    prefix: Verdict
+    needle: Verdict
+
+
+def read_probes(folder: Path | None, model: str) -> Probes:
+    """The stored outcomes, ``<folder>/<kind>/<model>.json``; not_evidenced where none was run."""
+    return Probes(*(_stored(folder, kind, model) for kind in ("prefix", "needle")))
+
+
+def _stored(folder: Path | None, kind: str, model: str) -> Verdict:
+    path = folder / kind / f"{model}.json" if folder else None
     if path is None or not path.is_file():
-        return unknown("no probe was run: snakemake prefix_probe_<model> settles it")
+        return unknown(f"no probe was run: snakemake {kind}_probe_<model> may settle it")
     stored = read_json(path)
     make = {PASS: passed, FAIL: failed}.get(stored["status"], unknown)
     return make(stored["reason"], **stored["evidence"])

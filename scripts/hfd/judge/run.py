@@ -15,7 +15,7 @@ from hfd.errors import HfdError
 from hfd.files import read_json
 from hfd.judge import set_rules
 from hfd.judge.model_rules import foreign_folders, judge_model
-from hfd.judge.probe import probe_verdict
+from hfd.judge.probe import read_probes
 from hfd.judge.reference import Reference, read_reference
 from hfd.judge.report.pages import write_sample_page
 from hfd.judge.sample import Record, absent, audit_sample
@@ -91,7 +91,7 @@ def run_audit(samples: Sequence[Sample], job: Job, jobs: int, probes: Path | Non
             records[model.name],
             foreign_folders(model.results, samples),
             doubles.get(model.name),
-            probe_verdict(probes / f"{model.name}.json" if probes else None),
+            read_probes(probes, model.name),
         )
         for model in job.models
     }

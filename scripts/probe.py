@@ -1,24 +1,26 @@
-"""Run a few samples again with their sound changed only after T, and compare what was said before.
+"""Run a few samples again with a part of their sound changed, and compare what was said.
 
 For each sample: a run as it is, a second one to see whether the model is deterministic, and one
-whose sound after T is another. T lies in the middle of what the model said in the first run. Runs
-in the model's own environment, like infer_shard.
+with another sound. ``prefix`` changes it only after T, in the middle of what the model said in the
+first run; ``needle`` only before T, up to the end of the first of several utterances (or half of a
+single one). Runs in the model's own environment, like infer_shard.
 """
 
 from __future__ import annotations
 
 import argparse
 import shutil
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import av
 import numpy as np
 
+from hfd.data.adapter import read_adapter
 from hfd.data.manifest import Sample, read_manifest
 from hfd.errors import HfdError, run_cli
 from hfd.files import write_json
-from hfd.judge.probe import compare, overall
+from hfd.judge.probe import needle_reach, overall, prefix_invariance
 from hfd.judge.reference import decode_sound
 from hfd.judge.trace import Trace, read_trace
 from hfd.judge.verdict import Verdict, unknown
@@ -28,6 +30,9 @@ from hfd.models.registry import create_model
 from hfd.stream.run import Run
 from hfd.stream.session import run_sample
 from hfd.work.spec import ModelSpec
+
+AUDIBLE = 300
+"""int16; a part of the file with less is silence."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -39,9 +44,11 @@ def main(argv: list[str] | None = None) -> int:
         raise HfdError("has no sample with an adapter to probe", file=args.manifest)
     model = create_model(spec.module, spec.settings)
     identity = model.load()
-    run = Run(spec.name, spec.module, spec.settings, spec.seed, identity)
+    bench = Bench(model, Run(spec.name, spec.module, spec.settings, spec.seed, identity))
     try:
-        verdicts = [(s.sample_id, probe(model, run, s, args.scratch)) for s in chosen]
+        verdicts = [
+            (s.sample_id, KINDS[args.kind](bench, s, args.scratch / s.sample_id)) for s in chosen
+        ]
     finally:
         model.unload()
     for sample_id, verdict in verdicts:
@@ -52,19 +59,50 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def probe(model: DuplexModel, run: Run, sample: Sample, scratch: Path) -> Verdict:
-    """The three runs of one sample, compared."""
+@dataclass(frozen=True)
+class Bench:
+    """A loaded model, and what its runs share."""
+
+    model: DuplexModel
+    run: Run
+
+    def trace(self, sample: Sample, folder: Path, sound: np.ndarray) -> Trace:
+        """The trace of one run of the sample with this sound (int16 at 16 kHz)."""
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        video = folder.with_suffix(".mp4")
+        with_sound(sample.video, sound, video)
+        run_sample(self.model, self.run, replace(sample, video=video), folder, fingerprint="probe")
+        return read_trace(folder / "trace.jsonl.gz")
+
+
+def prefix(bench: Bench, sample: Sample, scratch: Path) -> Verdict:
+    """A6: the sound changed only after T."""
     sound = decode_sound(sample.video)
-    folder = scratch / sample.sample_id
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    kept = _run(model, run, sample, folder / "kept", sound)
+    kept = bench.trace(sample, scratch / "kept", sound)
     end = middle(kept)
     if end is None:
         return unknown("the model said nothing while the file played")
-    again = _run(model, run, sample, folder / "again", sound)
-    changed = _run(model, run, sample, folder / "changed", changed_after(sound, end))
-    return compare(kept, again, changed, end)
+    again = bench.trace(sample, scratch / "again", sound)
+    changed = bench.trace(sample, scratch / "changed", changed_between(sound, end, None))
+    return prefix_invariance(kept, again, changed, end)
+
+
+def needle(bench: Bench, sample: Sample, scratch: Path) -> Verdict:
+    """A12: the sound changed only before T."""
+    events = sorted(read_adapter(sample.adapter).events, key=lambda event: event.start)
+    if not events:
+        return unknown("the adapter does not say when the user speaks")
+    first = events[0]
+    end = first.end if len(events) > 1 else (first.start + first.end) / 2
+    sound = decode_sound(sample.video)
+    kept = bench.trace(sample, scratch / "kept", sound)
+    again = bench.trace(sample, scratch / "again", sound)
+    changed = bench.trace(sample, scratch / "changed", changed_between(sound, 0.0, end))
+    return needle_reach(kept, again, changed, end, max(event.end for event in events))
+
+
+KINDS = {"prefix": prefix, "needle": needle}
 
 
 def middle(trace: Trace) -> float | None:
@@ -75,24 +113,21 @@ def middle(trace: Trace) -> float | None:
     return due[units[len(units) // 2]] if units else None
 
 
-def changed_after(sound: np.ndarray, end: float) -> np.ndarray:
-    """The sound with everything from `end` on replaced: silence by speech, speech by silence."""
-    at = round(end * SAMPLE_RATE)
-    rest = sound[at:]
+def changed_between(sound: np.ndarray, start: float, end: float | None) -> np.ndarray:
+    """The sound with `start` to `end` (seconds) replaced: speech by silence, silence by speech."""
+    part = slice(round(start * SAMPLE_RATE), None if end is None else round(end * SAMPLE_RATE))
     changed = sound.copy()
-    if np.abs(rest.astype(np.int32)).max(initial=0) > 300:
-        changed[at:] = 0
-    else:
-        changed[at:] = np.resize(sound[:at][::-1], len(rest))
+    if _loud(sound[part]).any():
+        changed[part] = 0
+        return changed
+    rest = np.concatenate([sound[: part.start], sound[part.stop or len(sound) :]])[::-1]
+    heard = rest[int(_loud(rest).argmax()) :]
+    changed[part] = np.resize(heard, len(sound[part]))
     return changed
 
 
-def _run(model: DuplexModel, run: Run, sample: Sample, folder: Path, sound: np.ndarray) -> Trace:
-    video = folder.with_suffix(".mp4")
-    with_sound(sample.video, sound, video)
-    folder.mkdir()
-    run_sample(model, run, replace(sample, video=video), folder, fingerprint="prefix probe")
-    return read_trace(folder / "trace.jsonl.gz")
+def _loud(sound: np.ndarray) -> np.ndarray:
+    return np.abs(sound.astype(np.int32)) > AUDIBLE
 
 
 def with_sound(source: Path, sound: np.ndarray, target: Path) -> None:
@@ -119,6 +154,7 @@ def with_sound(source: Path, sound: np.ndarray, target: Path) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("kind", choices=KINDS)
     parser.add_argument("--spec", required=True, help="the model's spec as one line of JSON")
     parser.add_argument("--manifest", type=Path, default=Path("data/manifest.jsonl"))
     parser.add_argument("--root", type=Path, default=Path(), help="folder of the manifest's paths")
