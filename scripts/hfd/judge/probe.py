@@ -113,7 +113,7 @@ def needle_reach(
     answer = next((at for at in differ if at > question_end), None)
     if answer is None:
         return unknown(
-            f"other sound in the first {end:.1f} s changes no word of the answer, remembered or not",
+            f"other sound in the first {end:.1f} s changes no word of the answer, heard or not",
             **evidence,
         )
     carried = max([end, *(at for at in differ if at <= question_end)])
