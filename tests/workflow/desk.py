@@ -35,13 +35,13 @@ ADAPTER = json.dumps(
 MODELS_FOR_TESTS = REPO / "tests" / "models_for_tests"
 
 
-def write_video(path: Path, pictures: int = 20, seed: int = 1) -> None:
+def write_video(path: Path, pictures: int = 20, seed: int = 1, size: str = "64x48") -> None:
     """A compiled sample: moving picture and quiet noise, then the tail of 15 frozen pictures."""
     body = pictures - 15
     # fmt: off
     subprocess.run(
         [imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", "-nostdin", "-y",
-         "-f", "lavfi", "-i", f"testsrc=s=64x48:r=5,trim=end_frame={body},hue=h={seed * 40}"
+         "-f", "lavfi", "-i", f"testsrc=s={size}:r=5,trim=end_frame={body},hue=h={seed * 40}"
                               ",tpad=stop_mode=clone:stop=15",
          "-f", "lavfi", "-i", f"anoisesrc=r=16000:a=0.05:seed={seed},atrim=end={body / 5},apad",
          "-t", str(pictures / 5), "-pix_fmt", "yuv420p", "-c:v", "libx264", "-crf", "15",

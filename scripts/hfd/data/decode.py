@@ -14,7 +14,7 @@ import av
 import numpy as np
 
 from hfd.data.media import open_media, picture_stream, to_float32, to_int16
-from hfd.data.pictures import picture_digest
+from hfd.data.pictures import ONE_THREAD, picture_digest
 
 STILL_LUMA = 1.5
 """Mean difference of luma (0-255) below which two pictures count as one frozen picture."""
@@ -168,8 +168,9 @@ class _Sound:
 
 def _luma(frame: av.VideoFrame) -> np.ndarray:
     """The luma plane, thinned out to about 640 columns; shape [rows, columns], uint8."""
-    gray = frame if frame.format.name in _EIGHT_BIT_LUMA else frame.reformat(format="gray")
-    plane = gray.planes[0]
+    if frame.format.name not in _EIGHT_BIT_LUMA:
+        frame = frame.reformat(format="gray", threads=ONE_THREAD)
+    plane = frame.planes[0]
     rows = np.frombuffer(plane, np.uint8).reshape(plane.height, plane.line_size)
     step = max(1, plane.width // _LUMA_WIDTH)
     return rows[::step, : plane.width : step].copy()

@@ -7,10 +7,14 @@ import hashlib
 import av
 import numpy as np
 
+ONE_THREAD = 1
+"""Threads of a conversion. The default starts one per core, for every picture anew: on machines of
+many cores that takes far longer than the conversion."""
+
 
 def upright_rgb(picture: av.VideoFrame) -> np.ndarray:
     """The picture as it is meant to be seen: uint8, shape [height, width, 3], rotation applied."""
-    rgb = picture.to_ndarray(format="rgb24")
+    rgb = picture.reformat(format="rgb24", threads=ONE_THREAD).to_ndarray()
     return np.ascontiguousarray(np.rot90(rgb, picture.rotation // 90)) if picture.rotation else rgb
 
 
@@ -19,4 +23,5 @@ def picture_digest(picture: av.VideoFrame) -> bytes:
 
     Taken before colour conversion and rotation, which differ between library versions.
     """
-    return hashlib.sha256(picture.to_ndarray(format="yuv420p")).digest()
+    stored = picture.reformat(format="yuv420p", threads=ONE_THREAD)
+    return hashlib.sha256(stored.to_ndarray()).digest()

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import av
 
+from hfd.data.pictures import ONE_THREAD
 from hfd.media_time import FPS
 from hfd.stream.units import Frame
 
@@ -26,9 +27,11 @@ def is_taken(index: int, rate: Fraction) -> bool:
 
 def jpeg(frame: Frame) -> bytes:
     """The picture as a baseline JPEG in its own size."""
-    picture = av.VideoFrame.from_ndarray(frame.rgb, format="rgb24").reformat(format="yuvj420p")
+    rgb = av.VideoFrame.from_ndarray(frame.rgb, format="rgb24")
+    picture = rgb.reformat(format="yuvj420p", threads=ONE_THREAD)
     encoder = av.CodecContext.create("mjpeg", "w")
     encoder.width, encoder.height, encoder.pix_fmt = picture.width, picture.height, "yuvj420p"
     encoder.time_base = Fraction(1, FPS)
+    encoder.thread_count = ONE_THREAD
     encoder.qmin = encoder.qmax = JPEG_QUANTISER
     return b"".join(bytes(packet) for packet in [*encoder.encode(picture), *encoder.encode(None)])

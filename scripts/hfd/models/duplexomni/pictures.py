@@ -11,6 +11,7 @@ import numpy as np
 from av.video.reformatter import Interpolation
 from PIL import Image
 
+from hfd.data.pictures import ONE_THREAD
 from hfd.media_time import PICTURE_SAMPLES
 from hfd.models.duplexomni.context import picture_size
 from hfd.stream.units import Frame, Unit
@@ -76,7 +77,11 @@ def jpeg(frame: Frame, short_side: int, quality: int) -> bytes:
     stored = frame.picture
     width, height = picture_size(stored.width, stored.height, short_side)
     scaled = stored.reformat(
-        width=width, height=height, format="yuvj444p", interpolation=Interpolation.LANCZOS
+        width=width,
+        height=height,
+        format="yuvj444p",
+        interpolation=Interpolation.LANCZOS,
+        threads=ONE_THREAD,
     )
     planes = np.rot90(scaled.to_ndarray(), stored.rotation // 90, axes=(1, 2))  # upright
     image = Image.merge("YCbCr", [Image.fromarray(np.ascontiguousarray(plane)) for plane in planes])

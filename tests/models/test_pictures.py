@@ -1,0 +1,30 @@
+"""What models are shown does not depend on the machine it runs on."""
+
+import os
+
+import av
+import pytest
+
+from hfd.models.aero.pictures import jpeg as aero_jpeg
+from hfd.models.duplexomni.pictures import jpeg as duplexomni_jpeg
+from hfd.stream.units import Frame
+from tests.workflow.desk import write_video
+
+
+@pytest.mark.parametrize("size", ["64x48", "1280x720"])
+def test_a_picture_is_the_same_on_one_core_and_on_many(tmp_path, size):
+    path = tmp_path / "clip.mp4"
+    write_video(path, size=size)
+    with av.open(path) as container:
+        picture = next(container.decode(video=0))
+
+    def shown() -> tuple[bytes, ...]:
+        frame = Frame(0, picture)
+        return frame.rgb.tobytes(), frame.digest(), aero_jpeg(frame), duplexomni_jpeg(frame, 90, 85)
+
+    on_all, cores = shown(), os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})
+    try:
+        assert shown() == on_all
+    finally:
+        os.sched_setaffinity(0, cores)
