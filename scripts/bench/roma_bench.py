@@ -163,8 +163,15 @@ def prepare(parts: Parts, unit: Unit) -> Second:
 
 
 def rgb(unit: Unit) -> list[np.ndarray]:
-    """A unit's two pictures, turned into RGB anew."""
-    return [Frame(f.index, f.picture).rgb for f in units.choose_pictures(unit, None)]
+    """A unit's two pictures, turned into RGB as if they had just been decoded.
+
+    Copied first (about 0.2 ms), because a picture keeps what its first conversion has set up.
+    """
+    chosen = [(f.index, f.picture.to_ndarray()) for f in units.choose_pictures(unit, None)]
+    return [
+        Frame(index, av.VideoFrame.from_ndarray(planes, format="yuv420p")).rgb
+        for index, planes in chosen
+    ]
 
 
 def synchronize() -> None:
