@@ -4,8 +4,6 @@
 PYTHON ?= python3
 CORES ?= 2
 BIN := .venv/bin
-# Many tests measure real time: on a busy machine a failed test is tried again, and the run says so.
-RERUN := --reruns 2 --reruns-delay 2
 
 .PHONY: help demo demo-roma test test-light test-heavy test-system lint bench bench-roma clean
 
@@ -59,7 +57,7 @@ lint: .venv/dev.done
 	$(BIN)/snakemake --lint
 
 test-light: .venv/dev.done
-	$(BIN)/python -m pytest $(RERUN) -m "not heavy and not system and not gpu"
+	$(BIN)/python -m pytest -m "not heavy and not system and not gpu"
 
 # Tests with torch run in their model's own environment.
 TEST_TOOLS := $(shell grep -E '^(pytest|pytest-rerunfailures|imageio-ffmpeg)==' requirements/dev.txt)
@@ -74,8 +72,8 @@ TEST_TOOLS := $(shell grep -E '^(pytest|pytest-rerunfailures|imageio-ffmpeg)==' 
 	touch $@
 
 test-heavy: .venv-roma/test.done .venv-tts/test.done
-	.venv-roma/bin/python -m pytest $(RERUN) -m heavy tests/models/roma tests/models/duplexomni/test_blob.py
-	.venv-tts/bin/python -m pytest $(RERUN) -m heavy tests/models/tts
+	.venv-roma/bin/python -m pytest -m heavy tests/models/roma tests/models/duplexomni/test_blob.py
+	.venv-tts/bin/python -m pytest -m heavy tests/models/tts
 
 # Snakemake's Slurm plugin slows every start, so it has an environment of its own.
 .venv-slurm/done: requirements/slurm.txt requirements/dev.txt
@@ -85,7 +83,7 @@ test-heavy: .venv-roma/test.done .venv-tts/test.done
 
 test-system: .venv-slurm/done ## faults on a real Slurm of one node; needs root and Debian packages
 	tests/system/install.sh
-	.venv-slurm/bin/python -m pytest $(RERUN) -m system tests/system tests/judge
+	.venv-slurm/bin/python -m pytest -m system tests/system tests/judge
 
 bench: .venv/dev.done ## what the workflow itself costs
 	$(BIN)/python scripts/bench/reader.py

@@ -151,6 +151,7 @@ def test_a_missing_manifest_and_another_encoding_are_refused(tmp_path: Path) -> 
     assert "m.jsonl:1: is not UTF-8" in refusal(tmp_path / "m.jsonl", tmp_path)
 
 
+@pytest.mark.realtime
 def test_1024_rows_are_read_in_a_fraction_of_a_second(
     write_manifest: WriteManifest, tmp_path: Path
 ) -> None:

@@ -40,6 +40,7 @@ def test_other_units_clocks_and_silent_models_are_clean_too(
         assert read_folder(results / sample_id).findings == []
 
 
+@pytest.mark.realtime
 def test_a_run_in_real_time_is_clean_too(world):
     sample_id = world.samples[7].sample_id
     results = run_model(world, "real_time", ids=[sample_id], clock="arrival")

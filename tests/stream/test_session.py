@@ -113,6 +113,7 @@ def test_every_line_carries_the_hash_of_the_line_before(sample, tmp_path):
     assert provenance["trace"] == {"lines": len(lines), "tail": prev, "sha256": whole}
 
 
+@pytest.mark.realtime
 def test_virtual_time_is_the_inputs_end_plus_measured_compute(sample, tmp_path):
     result, _ = run(Parrot, sample, tmp_path / "out", think_s=0.1)
     times = [event["t"] for event in result["text_events"]]
@@ -120,6 +121,7 @@ def test_virtual_time_is_the_inputs_end_plus_measured_compute(sample, tmp_path):
     assert 0.4 <= result["rtf"]["compute_s"] < 0.6
 
 
+@pytest.mark.realtime
 def test_a_model_slower_than_the_media_falls_behind_on_the_virtual_clock(sample, tmp_path):
     result, _ = run(Parrot, sample, tmp_path / "out", think_s=1.2)
     times = [event["t"] for event in result["text_events"]]
@@ -137,7 +139,7 @@ def test_no_output_comes_before_the_input_it_depends_on(sample, tmp_path):
             assert line["t"] >= due[line["input_seq"]] - 1e-3
 
 
-@pytest.mark.parametrize("clock", ["virtual", "arrival"])
+@pytest.mark.parametrize("clock", ["virtual", pytest.param("arrival", marks=pytest.mark.realtime)])
 def test_a_model_that_speaks_from_another_thread_never_turns_time_back(sample, tmp_path, clock):
     class Threaded(Parrot):
         def push(self, unit):
@@ -156,6 +158,7 @@ def test_a_model_that_speaks_from_another_thread_never_turns_time_back(sample, t
     assert times == sorted(times)
 
 
+@pytest.mark.realtime
 def test_in_real_time_units_are_sent_at_absolute_deadlines_and_none_early(sample, tmp_path):
     result, lines = run(Parrot, sample, tmp_path / "out", clock="arrival", think_s=0.05)
     inputs = [line for line in map(json.loads, lines) if line["kind"] == "input"]
@@ -164,6 +167,7 @@ def test_in_real_time_units_are_sent_at_absolute_deadlines_and_none_early(sample
     assert result["clock"] == "arrival" and result["rtf"]["compute_s"] is None
 
 
+@pytest.mark.realtime
 def test_a_late_sender_is_a_failed_sample_never_a_silent_result(sample, tmp_path):
     with pytest.raises(HfdError, match="not online"):
         run(Parrot, sample, tmp_path / "out", clock="arrival", think_s=1.5)
@@ -177,6 +181,7 @@ def test_silence_is_a_valid_result_with_a_silent_wav(sample, tmp_path):
     assert len(wav) == 3.2 * 24000 and not wav.any()
 
 
+@pytest.mark.realtime
 def test_an_interruption_drops_what_was_not_played_and_says_how_much(sample, tmp_path):
     result, _ = run(Interrupted, sample, tmp_path / "out")
     cut = next(c for c in result["controls"] if c["control"] == "interrupt")

@@ -18,6 +18,8 @@ import imageio_ffmpeg
 import psutil
 import yaml
 
+from hfd.files import write_json
+
 REPO = Path(__file__).resolve().parents[2]
 ADAPTER = json.dumps(
     {
@@ -121,8 +123,8 @@ class Desk:
         }
 
     def faults(self, model: str, **kinds: list[str]) -> None:
-        """Make samples of a model fail in given ways; without any: mend them."""
-        (self.path / f"{model}.faults").write_text(json.dumps(kinds))
+        """Make samples of a model fail, or `hold`, in given ways; without any: mend them."""
+        write_json(self.path / f"{model}.faults", kinds)
 
     def write_config(self) -> None:
         folder = self.path / "config"

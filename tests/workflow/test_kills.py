@@ -48,24 +48,28 @@ def test_ten_kills_of_snakemake_and_the_worker_cost_at_most_the_sample_in_flight
 
 def test_the_lock_of_a_killed_run_is_cleared_and_that_of_a_living_one_is_not(desk):
     desk.add_samples(["a", "b", "c"])
-    desk.add_model("loud", pace_s=0.3)
+    desk.add_model("loud")
+    desk.faults("loud", hold=["a"])
     first = desk.start("results_loud")
     _wait_for_begin(desk, 0, first)
     refused = desk.run("results_loud", ok=False)
     assert f"another run is at work in this folder (process {first.process.pid}" in refused
     first.process.kill()
     first.end()
+    desk.faults("loud")
     assert "the lock of a run that was killed has been cleared" in desk.run("results_loud")
     assert desk.results("loud") == {"a", "b", "c"}
 
 
 def test_sigterm_drops_the_sample_in_flight_and_keeps_the_finished_ones(desk):
     desk.add_samples(NAMES[:6])
-    desk.add_model("loud", pace_s=0.1)
+    desk.add_model("loud")
+    desk.faults("loud", hold=["s01", "s03"])  # the second of each of two workers
     run = desk.start("results_loud", "--retries", "0")
     _wait_for_begin(desk, 3, run)
     for worker in run.workers():
         worker.terminate()
+    desk.faults("loud")  # Snakemake may try again
     assert "stopped by SIGTERM" in run.end()
     assert not list((desk.path / "work" / "loud" / "store").glob(".part-*"))
     assert not list((desk.path / "work" / "loud" / "claims").glob("*.json"))
@@ -75,7 +79,7 @@ def test_sigterm_drops_the_sample_in_flight_and_keeps_the_finished_ones(desk):
 
 def test_two_runs_for_different_samples_of_one_model_do_not_disturb_each_other(desk):
     desk.add_samples(NAMES[:6])
-    desk.add_model("loud", pace_s=0.1)
+    desk.add_model("loud")
     first = desk.start("--", *(f"results/loud/{name}/result.json" for name in NAMES[:3]))
     second = desk.start("--", *(f"results/loud/{name}/result.json" for name in NAMES[3:6]))
     outputs = [run.end() for run in (first, second)]

@@ -2,7 +2,11 @@
 
 import resource
 
+import pytest
+
 from tests.workflow.desk import counts
+
+pytestmark = pytest.mark.realtime
 
 
 def _cpu_s() -> float:

@@ -8,9 +8,12 @@ import shutil
 import subprocess
 import sys
 
+import pytest
+
 from tests.models.aero.conftest import SCRIPTS
 
 
+@pytest.mark.realtime
 def test_the_teams_command_line_gives_the_teams_files(servers, compiled, tmp_path):
     (tmp_path / "data" / "videos").mkdir(parents=True)
     shutil.copyfile(compiled("two.mp4", 2), tmp_path / "data" / "videos" / "a.mp4")

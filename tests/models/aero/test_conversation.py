@@ -11,6 +11,8 @@ import soundfile
 from hfd.errors import HfdError
 from hfd.models.tts.protocol import FRAME_SAMPLES
 
+pytestmark = pytest.mark.realtime
+
 SAID = "你好, this is 一句话 said token by token"
 
 
@@ -48,7 +50,7 @@ def test_each_sound_depends_only_on_text_that_had_come_and_units_that_were_sent(
     assert outputs[0]["input_seq"] == 2  # the server named the slot
 
 
-def test_each_delta_is_forwarded_within_five_milliseconds(honest):
+def test_the_forward_delay_of_every_delta_is_on_record(honest):  # its bar: test_minute.py
     run = honest
     delays = [
         line["values"]["delay_ms"]
@@ -56,7 +58,6 @@ def test_each_delta_is_forwarded_within_five_milliseconds(honest):
         if line["kind"] == "metric" and line["name"] == "forward"
     ]
     assert len(delays) == 12
-    assert np.median(delays) <= 5  # p95 over a minute: test_minute.py
     assert run.end["forward_delay_ms"]["p50"] == pytest.approx(np.median(delays), abs=0.01)
 
 

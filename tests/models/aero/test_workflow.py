@@ -9,6 +9,8 @@ import pytest
 from tests.models.aero.conftest import pair_settings
 from tests.workflow.desk import Desk
 
+pytestmark = pytest.mark.realtime
+
 
 @pytest.fixture
 def desk(tmp_path):

@@ -27,6 +27,7 @@ def test_an_error_names_the_slice_and_the_servers_words_and_nothing_is_sent_afte
     assert talker.forgotten == [talker.heard[0].session]
 
 
+@pytest.mark.realtime
 def test_with_the_arrival_clock_an_error_ends_the_slices_that_wait(servers, model_of, tmp_path):
     thinker = servers(
         Thinker, delay_s=lambda _: 0.1, fail=lambda index, _: (500, "no") if index == 1 else None
@@ -82,6 +83,7 @@ def test_a_slice_of_another_length_is_refused_not_stretched(servers, model_of, t
         drive(model_of(talker=talker), units(3), tmp_path)
 
 
+@pytest.mark.realtime
 def test_a_talker_that_hangs_fails_the_sample_in_time(servers, model_of, tmp_path):
     talker = servers(Talker, delay_s=lambda index: 3.0 if index == 1 else 0.0)
     began = time.monotonic()
@@ -90,6 +92,7 @@ def test_a_talker_that_hangs_fails_the_sample_in_time(servers, model_of, tmp_pat
     assert time.monotonic() - began < 2
 
 
+@pytest.mark.realtime
 def test_closing_a_sample_does_not_wait_for_a_server_that_hangs(servers, model_of, tmp_path):
     talker = servers(Talker, delay_s=lambda _: 5.0)
     model = model_of(talker=talker, clock="arrival")

@@ -33,7 +33,7 @@ def pcm_of(line):
     return np.frombuffer(base64.b64decode(line["pcm"]), "<i2")
 
 
-@pytest.mark.parametrize("clock", ["virtual", "arrival"])
+@pytest.mark.parametrize("clock", ["virtual", pytest.param("arrival", marks=pytest.mark.realtime)])
 def test_with_random_empty_slices_text_wav_and_trace_agree_on_every_slice(servers, converse, clock):
     empty = set(random.Random(clock).sample(range(SLICES), 4))
     thinker = servers(Thinker)
@@ -59,6 +59,7 @@ def test_with_random_empty_slices_text_wav_and_trace_agree_on_every_slice(server
     assert talker.forgotten == [talker.heard[0].session]
 
 
+@pytest.mark.realtime
 def test_a_run_of_slices_lies_on_exact_multiples_of_11520_from_its_causal_start(servers, converse):
     jitter = random.Random(1)
     delays = [0.6] + [jitter.uniform(0, 0.05) for _ in range(SLICES - 1)]
@@ -81,6 +82,7 @@ def test_a_run_of_slices_lies_on_exact_multiples_of_11520_from_its_causal_start(
     assert run.provenance["output_stream"]["underrun_s"] == 0
 
 
+@pytest.mark.realtime
 def test_a_slice_slower_than_all_before_it_opens_a_gap_and_is_never_moved_earlier(
     servers, converse
 ):
@@ -94,6 +96,7 @@ def test_a_slice_slower_than_all_before_it_opens_a_gap_and_is_never_moved_earlie
     assert run.provenance["output_stream"]["underrun_s"] > 0.2
 
 
+@pytest.mark.realtime
 def test_both_times_of_a_slice_are_kept_and_no_output_precedes_its_slice(servers, converse):
     run = converse(
         servers(Thinker, delay_s=lambda _: 0.02), servers(Talker, delay_s=lambda _: 0.03)
@@ -106,6 +109,7 @@ def test_both_times_of_a_slice_are_kept_and_no_output_precedes_its_slice(servers
         assert sounds[index]["t"] >= facts["logical_s"] + 0.05
 
 
+@pytest.mark.realtime
 def test_with_the_arrival_clock_the_talker_works_beside_the_next_slice(servers, converse):
     """Thinker 0.3 s and talker 0.3 s keep up with 0.48 s slices only side by side: one after the
     other they would be 1.8 s late in the tenth slice."""

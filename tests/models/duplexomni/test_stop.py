@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import soundfile
 
 from tests.models.duplexomni.conftest import of_kind, slice_facts
@@ -37,6 +38,7 @@ def test_a_stop_in_mid_sentence_silences_the_talker_until_words_return(servers, 
     assert [turn.index for turn in talker.heard] == list(range(10)), "the talker keeps its history"
 
 
+@pytest.mark.realtime
 def test_a_stop_drops_what_was_queued_but_not_played(servers, converse):
     """A first slice of 0.6 s puts 0.6 s of sound in the queue when slice 3 stops it."""
     thinker = servers(
@@ -57,6 +59,7 @@ def test_words_in_the_slice_of_the_stop_are_spoken(servers, converse):
     assert run.result["text"] == "词0词1词2不"
 
 
+@pytest.mark.realtime
 def test_sound_that_a_stop_overtakes_is_dropped(servers, converse):
     """Arrival clock, talker 0.3 s late: slice 2's sound is still being made when slice 3 stops."""
     thinker = servers(Thinker, answers(s3={"tts_control": STOP, "tts": "不"}))

@@ -89,6 +89,7 @@ def test_s2_is_off_by_default_and_recorded_as_off(servers, converse):
     assert [c["control"] for c in run.result["controls"]] == ["think"]
 
 
+@pytest.mark.realtime
 def test_commands_reach_the_thinker_one_per_slice_with_a_gap(servers, with_s2, monkeypatch):
     monkeypatch.setenv("S2_TEST_KEY", "sk-very-secret")
     endpoint = servers(Endpoint, ["好【先", "说一】【再说", "二】完", "【最后】"])
@@ -112,6 +113,7 @@ def test_commands_reach_the_thinker_one_per_slice_with_a_gap(servers, with_s2, m
     assert recorded["model"] == "vision-1" and len(recorded["host_sha256"]) == 16
 
 
+@pytest.mark.realtime
 def test_wait_stops_a_thought_and_what_it_would_have_said(servers, with_s2):
     endpoint = servers(Endpoint, [f"【{n}】" for n in range(40)], pace_s=0.7)
     thinker = servers(Thinker, thinks_at(1, waits_at=3))
@@ -122,6 +124,7 @@ def test_wait_stops_a_thought_and_what_it_would_have_said(servers, with_s2):
     assert endpoint.broken == 1
 
 
+@pytest.mark.realtime
 def test_s2_that_fails_fails_the_sample_and_is_not_passed_over(servers, with_s2):
     endpoint = servers(Endpoint, ["quota exceeded"], status=429)
     with pytest.raises(HfdError, match=r"slice \d: S2 failed: 429"):

@@ -3,7 +3,8 @@
 Settings: ``speak`` (one word and a beep each second; default true), ``unit_ms`` (default 480),
 ``pace_s`` (seconds it thinks at each unit), ``load_s``, ``calls`` (file that gets a line for each
 load and each sample begun and ended), ``faults`` (JSON file, read at every sample, so that a fault
-can be mended without a change of settings: ``{kind: [sample ids]}`` with the kinds of `_FAULTS`).
+can be mended without a change of settings: ``{kind: [sample ids]}`` with the kinds of `_FAULTS`,
+or ``hold``: the sample goes on once it is no longer named).
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from hfd.stream.events import Audio, Text
 from hfd.stream.units import Unit
 
 RATE = 16_000
+HOLD_LIMIT_S = 120
+"""So that a worker whose test has failed does not stay for ever."""
 _DEFAULTS = {
     "speak": True,
     "unit_ms": 480,
@@ -110,12 +113,18 @@ class Beeper(DuplexModel):
         return {"end_reason": "media_end", "truncated": False}
 
     def _break(self) -> None:
+        for kind, fault in _FAULTS.items():
+            if self._is_named(kind):
+                fault()
+        deadline = time.monotonic() + HOLD_LIMIT_S
+        while self._is_named("hold") and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+    def _is_named(self, kind: str) -> bool:
         if not self._settings["faults"]:
-            return
+            return False
         faults = json.loads(Path(self._settings["faults"]).read_text())
-        for kind, samples in faults.items():
-            if self._sample.sample_id in samples:
-                _FAULTS[kind]()
+        return self._sample.sample_id in faults.get(kind, ())
 
     def _note(self, what: str, sample_id: str) -> None:
         if self._settings["calls"]:
