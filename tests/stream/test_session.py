@@ -51,6 +51,14 @@ class Mute(Parrot):
         pass
 
 
+class Chatty(Parrot):
+    """Says many words for each unit."""
+
+    def push(self, unit):
+        for _ in range(50):
+            super().push(unit)
+
+
 class Interrupted(Parrot):
     """Speaks 2 s at once in unit 0, and is interrupted in unit 1."""
 
@@ -156,6 +164,19 @@ def test_a_model_that_speaks_from_another_thread_never_turns_time_back(sample, t
     _, lines = run(Threaded, sample, tmp_path / "out", clock=clock)
     times = [json.loads(line)["t"] for line in lines]
     assert times == sorted(times)
+
+
+def test_a_machine_that_pauses_anywhere_never_turns_time_back(sample, tmp_path, monkeypatch):
+    pauses, now = np.random.default_rng(1), [0.0]
+
+    def paused():
+        now[0] += float(pauses.exponential(0.01))
+        return now[0]
+
+    monkeypatch.setattr("hfd.stream.clock.time.perf_counter", paused)
+    _, lines = run(Chatty, sample, tmp_path / "out")
+    times = [json.loads(line)["t"] for line in lines]
+    assert len(times) > 100 and times == sorted(times)
 
 
 @pytest.mark.realtime

@@ -8,6 +8,7 @@ run on the same machine without waiting for silence to pass.
 
 from __future__ import annotations
 
+import threading
 import time
 from abc import ABC, abstractmethod
 
@@ -38,26 +39,31 @@ class VirtualClock(RunClock):
     name = "virtual"
 
     def __init__(self) -> None:
+        self._lock = threading.RLock()  # other threads may read the time while a step ends
         self._v = 0.0
         self._mark: float | None = None
 
     def begin(self, due: float) -> float:
-        self._v = max(self._v, due)
-        self._mark = time.perf_counter()
-        return self._v
+        with self._lock:
+            self._v = max(self._v, due)
+            self._mark = time.perf_counter()
+            return self._v
 
     def now(self) -> float:
-        if self._mark is None:
-            return self._v
-        return self._v + time.perf_counter() - self._mark
+        with self._lock:
+            if self._mark is None:
+                return self._v
+            return self._v + time.perf_counter() - self._mark
 
     def end(self) -> None:
-        self._v = self.now()
-        self._mark = None
+        with self._lock:
+            self._v = self.now()
+            self._mark = None
 
     def forgive(self, seconds: float) -> None:
-        if self._mark is not None:
-            self._mark += seconds
+        with self._lock:
+            if self._mark is not None:
+                self._mark += seconds
 
 
 class ArrivalClock(RunClock):

@@ -71,10 +71,10 @@ class Recorder:
     def emit(self, event: Event) -> None:
         """Take one event at the moment it exists (the `Emit` that models are given)."""
         with self._lock:
-            began = time.perf_counter()
             if self._stopped:
                 raise RuntimeError(f"the sample is over, but the model still emits {event!r:.80}")
             t = self._now()
+            began = time.perf_counter()  # after t: what is forgiven never reaches back behind it
             input_seq = self._checked_input_seq(event)
             match event:
                 case Text():
