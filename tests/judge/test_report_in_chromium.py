@@ -133,6 +133,7 @@ def cursor(browser):
     )
 
 
+@pytest.mark.realtime
 def test_playing_moves_the_cursor_along_the_strip(page):
     browser = page("sample.html#id=s03&model=hasty")
     assert (
@@ -167,6 +168,7 @@ def test_a_deep_link_to_a_moment_in_a_chinese_sample(page, world):
     name = world.samples[0].sample_id
     browser = page(f"sample.html#id={name}&t=2.5")
     assert browser.find_element(By.ID, "id").text == name
+    wait(browser, lambda: browser.find_elements(By.CSS_SELECTOR, "#context .lines path"))
     wait(browser, lambda: abs(cursor(browser)[1] - 2.5) < 0.05)
     assert "不，有几个人？" in browser.find_element(By.ID, "events").text
 
@@ -203,5 +205,7 @@ def test_themes_and_languages_change_everything_that_is_drawn(page):
     browser.find_element(By.ID, "language").click()
     assert browser.find_element(By.TAG_NAME, "h1").text == "全双工运行审计"
     assert browser.execute_script("return document.documentElement.lang") == "zh-CN"
+    drawn = "return ['lag', 'context'].map((id) => document.querySelectorAll(`#${id} path`).length)"
+    wait(browser, lambda: all(browser.execute_script(drawn)))
     browser.find_element(By.ID, "language").click()
     browser.find_element(By.ID, "theme").click()

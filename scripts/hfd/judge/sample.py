@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hfd.judge import metrics
+from hfd.judge import curves, metrics
 from hfd.judge.folder import Folder, differs_from_store, read_folder
 from hfd.judge.intervals import Interval
 from hfd.judge.metrics import Answer, Arrival
@@ -152,6 +152,7 @@ def _drawing(folder: Folder, answer: Answer) -> dict[str, Any]:
             [round(line["t"], 3), round(due.get(line["input_seq"], 0.0), 3)] for line in outputs
         ],
         "inputs": [[round(line["due"], 3), round(line["t"], 3)] for line in inputs],
+        "context": curves.context_curve(trace),
     }
 
 
@@ -177,6 +178,8 @@ def _facts(folder: Folder, segments: list[Interval], reference: Reference | None
         "sounds": sound_starts(folder.wav.pcm, folder.wav.rate),
         "after_end": bool(outputs) and all(number > done for number, _ in outputs),
         "clock": trace.header["clock"],
+        "lags": curves.lag_counts(trace),
+        "context": curves.by_second(curves.context_curve(trace)),
         "q1": question.q1 if question else value["qend"],
         "voice": None if silent else voiceprint(folder.wav.pcm, folder.wav.rate, segments),
         "identity": {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from hfd.judge import curves
 from hfd.judge.outcome import OUTCOMES, outcome
 from hfd.judge.report.pages import write_script
 from hfd.judge.run import Audit
@@ -52,8 +53,19 @@ def write_index(audit: Audit, out: Path, summary: dict[str, Any]) -> None:
             "columns": [*head, *_COLUMNS.values()],
             "rows": rows,
             "hesitation": _hesitation_ids(audit),
+            "lag_edges_ms": curves.LAG_EDGES_MS,
+            "lags": {m: _sum(_facts(audit, m, "lags")) for m in audit.models},
+            "context": {m: curves.spread(_facts(audit, m, "context")) for m in audit.models},
         },
     )
+
+
+def _facts(audit: Audit, model: str, name: str) -> list[list[int]]:
+    return [found for r in audit.records[model] if (found := r.facts.get(name))]
+
+
+def _sum(counts: list[list[int]]) -> list[int]:
+    return [sum(column) for column in zip(*counts, strict=True)]
 
 
 def _hesitation_ids(audit: Audit) -> list[str]:

@@ -119,6 +119,34 @@ function drawScatter() {
   plot.on("plotly_click", (event) => { const id = event.points[0].customdata; if (id) location.href = sampleUrl(id, data.models[event.points[0].curveNumber]); });
 }
 
+function drawLags() {
+  const edges = data.lag_edges_ms;
+  const labels = [`< ${edges[0]}`, ...edges.slice(1).map((edge, at) => `${edges[at]}–${edge}`), `≥ ${edges.at(-1)}`];
+  const traces = data.models.map((model, at) => {
+    const counts = data.lags[model], total = counts.reduce((sum, n) => sum + n, 0);
+    return { type: "bar", name: model, marker: { color: MODEL_COLOURS[at % MODEL_COLOURS.length] }, x: labels, y: counts.map((n) => 100 * n / total),
+      text: counts.map((n) => `${n} of ${total}`), hoverinfo: "name+x+text", textposition: "none" };
+  });
+  Plotly.react("lag", traces, plotLayout({ barmode: "group", xaxis: { type: "category", title: { text: t("lag_axis") } },
+    yaxis: { range: [0, 100], ticksuffix: " %", title: { text: t("units") } } }), PLOT);
+}
+
+function drawContext() {
+  const told = data.models.filter((model) => data.context[model].median.length);
+  $("context-hint").textContent = told.length ? `${t("context_hint")} ${t("context_band")}` : t("no_context");
+  $("context").hidden = !told.length;
+  if (!told.length) return;
+  const traces = told.flatMap((model) => {
+    const { least, median, most } = data.context[model], colour = MODEL_COLOURS[data.models.indexOf(model) % MODEL_COLOURS.length];
+    const seconds = median.map((_, at) => at);
+    return [
+      { type: "scatter", mode: "lines", x: [...seconds, ...seconds.slice().reverse()], y: [...most, ...least.slice().reverse()], fill: "toself", fillcolor: colour, opacity: 0.2, line: { width: 0 }, hoverinfo: "skip", showlegend: false },
+      { type: "scatter", mode: "lines", name: model, x: seconds, y: median, line: { color: colour } },
+    ];
+  });
+  Plotly.react("context", traces, plotLayout({ xaxis: { title: { text: t("media") } }, yaxis: { rangemode: "tozero", title: { text: t("tokens") } } }), PLOT);
+}
+
 function drawMetrics() {
   const keys = ["model", "label", "statistic", "denominator", "value", "low", "high", "n"];
   const line = (row, names) => element("tr", {}, ...names.map((name) =>
@@ -216,7 +244,7 @@ function listen() {
   });
 }
 
-function drawCharts() { drawRates(); drawEcdf(); drawHeatmap(); drawScatter(); }
+function drawCharts() { drawRates(); drawEcdf(); drawHeatmap(); drawScatter(); drawLags(); drawContext(); }
 
 setUp(() => { drawCoverage(); drawMatrix(); drawFilters(); drawCharts(); applyFilters(); table.redraw(true); });
 drawAbout(); drawCoverage(); drawMatrix(); drawMetrics(); drawFilters();

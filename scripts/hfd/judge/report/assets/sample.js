@@ -35,6 +35,7 @@ function draw() {
   drawModels();
   drawStrip();
   drawStairs();
+  drawContext();
   const wanted = page.models.findIndex((part) => part.model === state().model);
   choose(wanted >= 0 ? wanted : page.models.findIndex((part) => part.player));
   if (state().t) seek(Number(state().t), false);
@@ -176,6 +177,15 @@ function drawStairs() {
     traces.push({ type: "scatter", mode: "markers", marker: { symbol: "x-thin", size: 7, line: { width: 1.5, color: colour } }, name: `${part.model}: ${t("outputs")}`, x: part.drawing.outputs.map((one) => one[0]), y: part.drawing.outputs.map((one) => one[1]) });
   });
   Plotly.react("stairs", traces, plotLayout({ xaxis: { title: { text: t("clock") } }, yaxis: { title: { text: t("due") } } }), PLOT);
+}
+
+function drawContext() {
+  const told = page.models.map((part, at) => [part, MODEL_COLOURS[at % MODEL_COLOURS.length]]).filter(([part]) => part.drawing.context?.length);
+  $("context-box").hidden = !told.length;
+  if (!told.length) return;
+  const traces = told.map(([part, colour]) => ({ type: "scatter", mode: "lines", name: part.model, line: { shape: "hv", color: colour },
+    x: part.drawing.context.map((one) => one[0]), y: part.drawing.context.map((one) => one[1]) }));
+  Plotly.react("context", traces, plotLayout({ showlegend: true, xaxis: { title: { text: t("clock") } }, yaxis: { rangemode: "tozero", title: { text: t("tokens") } } }), PLOT);
 }
 
 function listen() {
