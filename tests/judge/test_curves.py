@@ -22,7 +22,7 @@ def test_the_context_is_told_where_it_changes_and_a_fall_is_seen():
     assert context_curve(told()) == [] and by_second([]) == []
 
 
-def test_the_spread_counts_the_samples_that_last_so_long():
+def test_a_sample_that_has_ended_counts_with_its_last_context():
     found = spread([[1, 2, 3], [3, 6]])
-    assert found == {"least": [1, 2, 3], "median": [2, 4, 3], "most": [3, 6, 3]}
+    assert found == {"least": [1, 2, 3], "median": [2, 4, 4.5], "most": [3, 6, 6]}
     assert spread([]) == {"least": [], "median": [], "most": []}

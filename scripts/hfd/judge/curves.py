@@ -47,9 +47,12 @@ def by_second(curve: Sequence[tuple[float, int]]) -> list[int]:
 
 
 def spread(curves: Sequence[Sequence[int]]) -> dict[str, list[float]]:
-    """Least, middle and most context of a model's samples at each second that any of them lasts."""
+    """Least, middle and most context of a model's samples at each second.
+
+    A sample that has ended counts with its last value, so that no curve falls for its end.
+    """
     rows = [
-        [curve[second] for curve in curves if second < len(curve)]
+        [curve[min(second, len(curve) - 1)] for curve in curves]
         for second in range(max(map(len, curves), default=0))
     ]
     return {

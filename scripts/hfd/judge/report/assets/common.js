@@ -103,7 +103,7 @@ function plotLayout(more) {
   return {
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", margin: { l: 48, r: 12, t: 10, b: 44 },
     font: { color: css("--ink"), family: getComputedStyle(document.body).fontFamily, size: 12 },
-    legend: { orientation: "h", y: 1.12 }, ...more,
+    legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom" }, ...more,
     xaxis: { ...axis, ...more.xaxis }, yaxis: { ...axis, ...more.yaxis },
   };
 }

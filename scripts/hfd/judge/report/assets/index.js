@@ -79,11 +79,12 @@ function drawEcdf() {
     const n = Math.max(total, 1);
     const x = [], y = [];
     values.forEach((value, k) => { x.push(value); y.push((k + 1) / n); });
-    if (values.length) { x.unshift(Math.min(0, values[0] - 0.5)); y.unshift(0); x.push(Math.max(5, values.at(-1) + 1)); y.push(values.length / n); }
+    if (!values.length) { x.push(0, 5); y.push(0, 0); }
+    else { x.unshift(Math.min(0, values[0] - 0.5)); y.unshift(0); x.push(Math.max(5, values.at(-1) + 1)); y.push(values.length / n); }
     return { type: "scatter", mode: "lines", line: { shape: "hv", color: MODEL_COLOURS[at % MODEL_COLOURS.length] }, x, y,
       name: `${model} · ${t("no_answer")} ${(100 * (1 - values.length / n)).toFixed(0)} %` };
   });
-  Plotly.react("ecdf", traces, plotLayout({ xaxis: { title: { text: t("seconds") } }, yaxis: { range: [0, 1.02], title: { text: t("cumulative") } } }), PLOT);
+  Plotly.react("ecdf", traces, plotLayout({ showlegend: true, xaxis: { title: { text: t("seconds") } }, yaxis: { range: [0, 1.02], title: { text: t("cumulative") } } }), PLOT);
 }
 
 function drawHeatmap() {
@@ -128,7 +129,7 @@ function drawLags() {
       text: counts.map((n) => `${n} of ${total}`), hoverinfo: "name+x+text", textposition: "none" };
   });
   Plotly.react("lag", traces, plotLayout({ barmode: "group", xaxis: { type: "category", title: { text: t("lag_axis") } },
-    yaxis: { range: [0, 100], ticksuffix: " %", title: { text: t("units") } } }), PLOT);
+    yaxis: { type: "log", range: [-2, 2], dtick: 1, ticksuffix: " %", title: { text: t("units") } } }), PLOT);
 }
 
 function drawContext() {
@@ -139,12 +140,13 @@ function drawContext() {
   const traces = told.flatMap((model) => {
     const { least, median, most } = data.context[model], colour = MODEL_COLOURS[data.models.indexOf(model) % MODEL_COLOURS.length];
     const seconds = median.map((_, at) => at);
+    const edge = { type: "scatter", mode: "lines", x: seconds, line: { shape: "hv", width: 0 }, hoverinfo: "skip", showlegend: false };
     return [
-      { type: "scatter", mode: "lines", x: [...seconds, ...seconds.slice().reverse()], y: [...most, ...least.slice().reverse()], fill: "toself", fillcolor: colour, opacity: 0.2, line: { width: 0 }, hoverinfo: "skip", showlegend: false },
-      { type: "scatter", mode: "lines", name: model, x: seconds, y: median, line: { color: colour } },
+      { ...edge, y: least }, { ...edge, y: most, fill: "tonexty", fillcolor: `${colour}33` },
+      { type: "scatter", mode: "lines", name: model, x: seconds, y: median, line: { shape: "hv", color: colour } },
     ];
   });
-  Plotly.react("context", traces, plotLayout({ xaxis: { title: { text: t("media") } }, yaxis: { rangemode: "tozero", title: { text: t("tokens") } } }), PLOT);
+  Plotly.react("context", traces, plotLayout({ xaxis: { title: { text: t("media") } }, yaxis: { rangemode: "tozero", title: { text: t("tokens") } }, showlegend: true }), PLOT);
 }
 
 function drawMetrics() {

@@ -43,7 +43,9 @@ function draw() {
 }
 
 // The strip ------------------------------------------------------------------------------------
-function band(x0, x1, colour, label) {
+function band(x0, x1, colour, name) {
+  const width = (x1 - x0) / page.shown_s * $("strip").clientWidth;
+  const label = width > 8 * name.length ? name : "";  // the legend names the bands anyway
   return { type: "rect", layer: "below", xref: "x", yref: "paper", x0, x1, y0: 0, y1: 1, fillcolor: css(colour), opacity: 0.45, line: { width: 0 }, label: { text: label, textposition: "top center", font: { size: 11, color: css("--ink") } } };
 }
 
@@ -185,7 +187,7 @@ function drawContext() {
   if (!told.length) return;
   const traces = told.map(([part, colour]) => ({ type: "scatter", mode: "lines", name: part.model, line: { shape: "hv", color: colour },
     x: part.drawing.context.map((one) => one[0]), y: part.drawing.context.map((one) => one[1]) }));
-  Plotly.react("context", traces, plotLayout({ showlegend: true, xaxis: { title: { text: t("clock") } }, yaxis: { rangemode: "tozero", title: { text: t("tokens") } } }), PLOT);
+  Plotly.react("context", traces, plotLayout({ showlegend: true, xaxis: { range: [0, page.shown_s], title: { text: t("clock") } }, yaxis: { rangemode: "tozero", title: { text: t("tokens") } } }), PLOT);
 }
 
 function listen() {
