@@ -18,6 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from hfd.data.manifest import read_manifest
 from hfd.errors import HfdError, run_cli
 

@@ -79,16 +79,14 @@ def _input_identity(folder: Folder, reference: Reference | None, policy: Policy)
         return unknown("the compiled files are not here to compare with")
     if video is None:
         return unknown(f"{PROVENANCE} states no hash of the video")
-    for name, now in (
-        ("video_sha256", reference.video_sha256),
-        ("adapter_sha256", reference.adapter_sha256),
-    ):
-        if stated.get(name) != now:
-            return failed(
-                f"{name.removesuffix('_sha256')} is not the file of the manifest",
-                stated=stated.get(name),
-                manifest=now,
-            )
+    files = {"video": reference.video_sha256, "adapter": reference.adapter_sha256}
+    other = [name for name, now in files.items() if stated.get(f"{name}_sha256") != now]
+    if other:
+        return failed(
+            f"not the manifest's: {' and '.join(other)}",
+            stated={name: stated.get(f"{name}_sha256") for name in other},
+            manifest={name: files[name] for name in other},
+        )
     if folder.track is None:
         return unknown("there is no readable trace")
     return _fed_units(folder, reference)
