@@ -3,12 +3,14 @@
 import gzip
 import json
 import shutil
+import time
 
 import numpy as np
 import pytest
 
 from hfd.judge.folder import read_folder
 from hfd.judge.trace import read_trace
+from hfd.stream.trace import TraceWriter
 from tests.judge.forge import write_rows
 from tests.judge.world import Mute, Talker, run_model
 
@@ -38,6 +40,20 @@ def test_other_units_clocks_and_silent_models_are_clean_too(
     results = run_model(world, name, model, ids, **settings)
     for sample_id in ids:
         assert read_folder(results / sample_id).findings == []
+
+
+def test_a_disk_that_stalls_makes_no_honest_run_suspect(world, monkeypatch):
+    stalls, write = [0.9], TraceWriter.write
+
+    def stalling(self, kind, t, **fields):
+        write(self, kind, t, **fields)
+        if kind == "text" and stalls:
+            time.sleep(stalls.pop())
+
+    monkeypatch.setattr(TraceWriter, "write", stalling)
+    sample_id = world.samples[6].sample_id
+    results = run_model(world, "stalled", ids=[sample_id])
+    assert not stalls and read_folder(results / sample_id).findings == []
 
 
 @pytest.mark.realtime
@@ -73,7 +89,7 @@ def test_the_same_lines_in_other_compressed_bytes_are_found_and_named(folder):
 def test_a_byte_flipped_anywhere_in_a_trace_breaks_its_lines_or_its_hash(folder):
     path = folder / "trace.jsonl.gz"
     rows = gzip.decompress(path.read_bytes()).decode().splitlines()
-    write_rows(folder, rows[:9])
+    write_rows(folder, rows[:3])
     data = path.read_bytes()
     stated = read_trace(path).sha256
     for place in range(len(data)):
