@@ -1,23 +1,27 @@
-"""A real Slurm of one node, from Debian packages, without systemd: slurmctld, slurmd, munge.
+"""A real Slurm of one node with accounting, from Debian packages (install.sh), without systemd.
 
-Needs root and ``apt-get install slurm-wlm munge`` .
-Its configuration lies in a folder of its own; links in /etc/slurm point there while it runs: jobs
-find it nowhere else. A Slurm that is configured there already is not touched: the test refuses.
+slurmctld, slurmd, slurmdbd, MariaDB and munge run as root on 127.0.0.1. Their configuration lies in
+a folder of their own; links in /etc/slurm point there while they run: jobs find it nowhere else. A
+Slurm that is configured there already is not touched: the test refuses.
 """
 
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 GPUS = 4
 ETC = Path("/etc/slurm")
-CONFIGURATION = ("slurm.conf", "gres.conf", "cgroup.conf")
+CONFIGURATION = ("slurm.conf", "slurmdbd.conf", "gres.conf", "cgroup.conf")
+ACCOUNT = "project"
 
 SLURM_CONF = """
 ClusterName=tiny
@@ -51,10 +55,35 @@ KillWait=5
 OverTimeLimit=0
 GresTypes=gpu
 DefMemPerCPU=200
-AccountingStorageType=accounting_storage/none
+{accounting}
 NodeName={host} NodeAddr=127.0.0.1 CPUs=16 SocketsPerBoard=1 CoresPerSocket=16 \
 RealMemory=64000 Gres=gpu:h100:{gpus} State=UNKNOWN
 PartitionName=main Nodes={host} Default=YES MaxTime=1-0 State=UP OverSubscribe=NO
+"""
+
+ACCOUNTING = """AccountingStorageType=accounting_storage/slurmdbd
+AccountingStorageHost=127.0.0.1
+AccountingStoragePort=17819
+AccountingStoragePass={folder}/munge.socket
+AccountingStorageTRES=gres/gpu
+AccountingStorageEnforce=associations"""
+
+NO_ACCOUNTING = "AccountingStorageType=accounting_storage/none"
+
+SLURMDBD_CONF = """AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket
+DbdHost=localhost
+DbdAddr=127.0.0.1
+DbdPort=17819
+SlurmUser=root
+PidFile={folder}/slurmdbd.pid
+LogFile={folder}/slurmdbd.log
+StorageType=accounting_storage/mysql
+StorageHost=127.0.0.1
+StoragePort=17820
+StorageUser=slurm
+StoragePass=x
+StorageLoc=slurm_acct_db
 """
 
 
@@ -71,39 +100,47 @@ class Cluster:
     def start(self) -> None:
         for name in ("state", "spool"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
-        self._write_configuration()
+        self._write_configuration(ACCOUNTING)
         self._link_configuration()
         self._start_munge()
-        self.start_slurmctld()
-        self.start_slurmd()
+        self._start_mariadb()
+        self.run("slurmdbd")
+        self._register()
+        self.run("slurmctld")
+        self.run("slurmd")
+        self.wait_until_idle()
+
+    @contextmanager
+    def without_accounting(self) -> Iterator[None]:
+        """Run on as a cluster that never had an accounting database."""
+        self._restart_with(NO_ACCOUNTING)
+        yield
+        self._restart_with(ACCOUNTING)
+
+    def _restart_with(self, accounting: str) -> None:
+        for name in ("slurmd", "slurmctld"):
+            self.kill(name)
+        self._write_configuration(accounting)
+        self.run("slurmctld")
+        self.run("slurmd")
         self.wait_until_idle()
 
     def stop(self) -> None:
         self.run("scancel", "--user=root", check=False)
-        for name in ("slurmd", "slurmctld", "munged"):
-            self.kill(name, signal.SIGTERM)
+        for name in ("slurmd", "slurmctld", "slurmdbd", "mariadb", "munged"):
+            self.kill(name)
         for name in CONFIGURATION:
             (ETC / name).unlink(missing_ok=True)
 
-    def start_slurmctld(self) -> None:
-        self.run("slurmctld")
-
-    def start_slurmd(self) -> None:
-        self.run("slurmd")
-
-    def kill(self, daemon: str, how: signal.Signals = signal.SIGKILL) -> None:
-        """Signal a daemon by its pid file and wait until it is gone."""
+    def kill(self, daemon: str) -> None:
+        """Kill a daemon by its pid file and wait until it is gone."""
         pid_file = self.folder / f"{daemon}.pid"
         if not pid_file.exists():
             return
-        pid = int(pid_file.read_text())
-        try:
-            os.kill(pid, how)
-            for _ in range(100):
-                os.kill(pid, 0)
-                time.sleep(0.1)
-        except ProcessLookupError:
-            pass
+        process = psutil.Process(int(pid_file.read_text()))
+        process.kill()
+        while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+            time.sleep(0.1)
 
     def run(self, *command: str, check: bool = True) -> str:
         """Run a Slurm command against this cluster; return what it printed."""
@@ -114,25 +151,18 @@ class Cluster:
         assert not check or done.returncode == 0, f"{command}: {done.stdout}"
         return done.stdout
 
-    def jobs(self) -> list[str]:
-        """Ids of the running jobs."""
-        return self.run("squeue", "--noheader", "--states=RUNNING", "--format=%i").split()
-
     def submissions(self) -> int:
         """How many jobs have been submitted so far."""
         return (self.folder / "slurmctld.log").read_text().count("_slurm_rpc_submit_batch_job")
 
     def wait_until_idle(self) -> None:
-        for _ in range(120):
-            if "idle" in self.run("sinfo", "--noheader", "--format=%T", check=False):
-                return
-            time.sleep(0.5)
-        raise AssertionError((self.folder / "slurmctld.log").read_text()[-3000:])
+        self._until("idle", "sinfo", "--noheader", "--format=%T")
 
-    def _write_configuration(self) -> None:
+    def _write_configuration(self, accounting: str) -> None:
         host = socket.gethostname().split(".")[0]
         text = SLURM_CONF.format(
             host=host, folder=self.folder, port=17817, node_port=17818, gpus=GPUS,
+            accounting=accounting.format(folder=self.folder),
         )  # fmt: skip
         (self.folder / "slurm.conf").write_text(text)
         for number in range(GPUS):  # clones of /dev/null stand for the cards
@@ -141,6 +171,9 @@ class Cluster:
         gres = f"AutoDetect=off\nName=gpu Type=h100 File=/dev/fakegpu[0-{GPUS - 1}]\n"
         (self.folder / "gres.conf").write_text(gres)
         (self.folder / "cgroup.conf").write_text("CgroupAutomount=no\n")
+        slurmdbd = self.folder / "slurmdbd.conf"
+        slurmdbd.touch(mode=0o600)  # slurmdbd refuses one that others can read
+        slurmdbd.write_text(SLURMDBD_CONF.format(folder=self.folder))
 
     def _link_configuration(self) -> None:
         ETC.mkdir(exist_ok=True)
@@ -159,3 +192,38 @@ class Cluster:
             f"--pid-file={self.folder}/munged.pid", f"--log-file={self.folder}/munged.log",
             f"--seed-file={self.folder}/munged.seed",
         )  # fmt: skip
+
+    def _start_mariadb(self) -> None:
+        data, socket_file = self.folder / "mysql", self.folder / "mysql.socket"
+        self.run("mariadb-install-db", f"--datadir={data}", "--user=root", "--skip-test-db")
+        # Names are not resolved, else 127.0.0.1 is localhost and the account below another's.
+        options = [
+            "--no-defaults", f"--datadir={data}", f"--socket={socket_file}", "--user=root",
+            "--bind-address=127.0.0.1", "--port=17820", "--skip-name-resolve",
+            "--innodb-flush-log-at-trx-commit=0", f"--pid-file={self.folder}/mariadb.pid",
+        ]  # fmt: skip
+        with (self.folder / "mariadb.log").open("w") as log:
+            subprocess.Popen(["mariadbd", *options], stdout=log, stderr=log, start_new_session=True)
+        sql = (
+            "create database slurm_acct_db; create user slurm@127.0.0.1 identified by 'x';"
+            " grant all on slurm_acct_db.* to slurm@127.0.0.1;"
+        )
+        self._until("", "mariadb", f"--socket={socket_file}", "--user=root", "-e", "select 1")
+        self.run("mariadb", f"--socket={socket_file}", "--user=root", "-e", sql)
+
+    def _register(self) -> None:
+        """The cluster, and an account for root's jobs."""
+        self._until("", "sacctmgr", "--noheader", "show", "cluster")
+        self.run("sacctmgr", "--immediate", "add", "cluster", "tiny")
+        self.run("sacctmgr", "--immediate", "add", "account", ACCOUNT)
+        self.run("sacctmgr", "--immediate", "add", "user", "root", f"account={ACCOUNT}")
+
+    def _until(self, wanted: str, *command: str) -> None:
+        """Repeat a command until it succeeds and prints `wanted`."""
+        for _ in range(120):
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode == 0 and wanted in done.stdout:
+                return
+            time.sleep(0.5)
+        logs = [p.read_text()[-2000:] for p in self.folder.glob("*.log")]
+        raise AssertionError(f"{command}: {done.stdout}{done.stderr}" + "\n".join(logs))

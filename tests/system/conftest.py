@@ -25,7 +25,7 @@ def checked_desk(tmp_path_factory):
     """A folder whose samples are compiled and checked; copied for every test."""
     desk = Desk(tmp_path_factory.mktemp("template"))
     desk.add_samples(NAMES)
-    desk.add_model("loud")
+    desk.add_model("any")
     desk.run("check_data")
     return desk
 

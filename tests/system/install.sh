@@ -4,5 +4,5 @@ set -euo pipefail
 export DEBIAN_FRONTEND=noninteractive
 apt-get update --quiet
 apt-get install --yes --quiet --no-install-recommends \
-    slurm-wlm munge \
+    slurm-wlm slurmdbd mariadb-server munge \
     chromium chromium-driver fonts-wqy-microhei

@@ -1,4 +1,4 @@
-"""One fault played on a real Slurm: run, break, mend, run again, and look at what was lost."""
+"""Faults played on a real Slurm: run, break, mend, run again, and look at what was lost."""
 
 from __future__ import annotations
 
@@ -6,48 +6,41 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from hfd.work.store import verify
-from tests.system.cluster import Cluster
+from hfd.work.claim import is_dead
+from hfd.work.store import FILES, Store, verify
+from tests.system.cluster import ACCOUNT, Cluster
 from tests.workflow.desk import REPO, Desk, Started
 
-NAMES = [f"s{number:02d}" for number in range(12)]
-MODEL = "loud"
-FAST = (
-    "--slurm-init-seconds-before-status-checks=2", "--seconds-between-status-checks=2",
-    "--slurm-status-command=squeue", "--slurm-no-account",
-)  # fmt: skip
-"""For a cluster without accounting, and jobs of seconds."""
+NAMES = [f"s{number:02d}" for number in range(8)]
+SHARDS = 2
+"""Shards of one model: the pilot's four samples, and the other four, of 4 s each."""
+FAST = ("--slurm-init-seconds-before-status-checks=2", "--seconds-between-status-checks=2")
+"""For jobs of seconds."""
 
 
-@dataclass
-class Row:
-    """One line of docs/faults.md."""
+@dataclass(frozen=True)
+class Fault:
+    """What befalls one model. Several faults share a run, each with a model of its own.
 
-    fault: str
-    first_run: str
-    twice: int
-    allowed: int
-    loads: int
+    Attributes:
+        text: its row in docs/faults.md.
+        model: the model's name.
+        strike: called once, when the model has begun `begun` samples.
+        mend: called after the first run.
+        allowed: samples in flight that may be computed twice: one for each worker that is struck.
+    """
 
-    def __str__(self) -> str:
-        cells = (self.fault, self.first_run, self.twice, self.allowed, self.loads)
-        return f"| {' | '.join(map(str, cells))} |"
-
-
-HEAD = """# Fault matrix
-
-Written by `make test-system` (tests/system/test_faults.py) on a real Slurm of one node with four
-fake GPUs; twelve samples in four shards if nothing else is said. After every fault the next run
-completed, and no wrong or half file was visible under results/ whenever it was looked at (every
-second).
-
-| fault | first run | samples computed twice | allowed | model loads in the next run |
-|---|---|---|---|---|
-"""
+    text: str
+    model: str
+    strike: Callable[[Started], None] = lambda run: None
+    mend: Callable[[], None] = lambda: None
+    allowed: int = 1
+    begun: int = 2
 
 
 @dataclass
@@ -55,31 +48,36 @@ class FaultTable:
     """The rows of docs/faults.md; a row that is played again takes the place of the old one."""
 
     path: Path
-    rows: dict[str, Row] = field(default_factory=dict)
+    rows: dict[str, str] = field(default_factory=dict)
+
+    def add(self, fault: Fault, first_run: str, twice: int, loads: int) -> None:
+        cells = (fault.text, first_run, twice, fault.allowed, loads)
+        self.rows[fault.text] = f"| {' | '.join(map(str, cells))} |"
 
     def write(self) -> None:
-        old = self.path.read_text(encoding="utf-8").splitlines() if self.path.exists() else []
-        lines = {line.split(" | ")[0][2:]: line for line in old[HEAD.count("\n") :]}
-        lines |= {fault: str(row) for fault, row in self.rows.items()}
-        self.path.write_text(HEAD + "\n".join(lines.values()) + "\n", encoding="utf-8")
+        head, rule, old = self.path.read_text(encoding="utf-8").partition("|---|---|---|---|---|\n")
+        rows = {line.split(" | ")[0][2:]: line for line in old.splitlines()} | self.rows
+        self.path.write_text(head + rule + "\n".join(rows.values()) + "\n", encoding="utf-8")
 
 
 @dataclass
 class Scene:
-    """A desk on a cluster, with the test model."""
+    """A desk on a cluster, with test models."""
 
     cluster: Cluster
     desk: Desk
     table: FaultTable
+    _whole: set[tuple[Any, ...]] = field(default_factory=set)
 
-    def set_model(self, **settings: object) -> None:
-        """Four shards: the pilot's two samples, then four, four and two of 4 s each."""
-        self.desk.add_model(MODEL, shard_minutes=16.5 / 60, pace_s=0.15, **settings)
-        self.desk.models[MODEL]["resources"] |= {"gpu": 1, "mem_mb": 900}
+    def add_model(self, name: str, **settings: Any) -> str:
+        self.desk.config = {"pilot_n": len(NAMES) // SHARDS}
+        self.desk.add_model(name, shard_minutes=16.5 / 60, **{"pace_s": 0.15, **settings})
+        self.desk.models[name]["resources"] |= {"gpu": 1, "mem_mb": 900, "slurm_account": ACCOUNT}
+        return name
 
-    def no_faults(self) -> None:
-        """Whatever was wrong with the samples is mended."""
-        self.desk.faults(MODEL)
+    def mend(self, model: str) -> Callable[[], None]:
+        """Whatever was wrong with the samples of a model is put right."""
+        return lambda: self.desk.faults(model)
 
     def shift_files_into_the_future(self, days: float) -> None:
         """What a clock that was set back looks like to every later run."""
@@ -103,102 +101,89 @@ class Scene:
         author = ["-c", "user.name=test", "-c", "user.email=test@localhost"]
         subprocess.run(["git", "-C", clone, *author, "commit", "-qam", "change"], check=True)
 
-    def start(self, target: str = f"results_{MODEL}") -> Started:
-        return self.desk.start(target, *FAST)
+    def start(self, *models: str) -> Started:
+        return self.desk.start(*(f"results_{model}" for model in models), *FAST)
 
-    def run(self, target: str = f"results_{MODEL}", ok: bool | None = True) -> str:
-        return self.desk.run(target, *FAST, ok=ok)
+    def run(self, *targets: str, ok: bool | None = True) -> str:
+        return self.desk.run(*targets, *FAST, ok=ok)
 
-    def wait_for_begun(self, count: int, run: Started) -> None:
-        """Wait until the model has begun `count` samples."""
-        while self.desk.calls(MODEL).total() < count:
-            assert run.process.poll() is None, run.log.read_text()
-            self.results_are_whole()
+    def in_hand(self, model: str, sample: str | None = None) -> dict[str, Any]:
+        """Wait for a worker with a sample (or this one) in hand; return its process and job."""
+        store = Store(self.desk.path, model)
+        name = store.claim(sample).name if sample else "[!.]*.json"
+        for _ in range(300):
+            for path in (store.folder / "claims").glob(name):
+                try:
+                    owner = json.loads(path.read_text())
+                except FileNotFoundError:  # it has just been freed
+                    continue
+                if not is_dead(owner):
+                    return owner
             time.sleep(0.1)
+        raise AssertionError(f"no worker of {model} is at work")
 
-    def watch_to_the_end(self, run: Started, damaged: str | None = None) -> str:
-        """Wait for a run's end; whatever is visible under results/ meanwhile must be whole."""
+    def send(self, how: int, model: str) -> Callable[[Started], None]:
+        """The strike that sends a signal to a worker with a sample in hand."""
+        return lambda run: os.kill(self.in_hand(model)["pid"], how)
+
+    def play(self, *faults: Fault) -> None:
+        """Run all the models at once, strike each in mid-run, mend, and run again."""
+        run = self.start(*(fault.model for fault in faults))
+        waiting = list(faults)
         while run.process.poll() is None:
+            for fault in [f for f in waiting if self.desk.calls(f.model).total() >= f.begun]:
+                fault.strike(run)
+                waiting.remove(fault)
+            self.results_are_whole()
+            time.sleep(0.3)
+        assert not waiting, run.log.read_text()
+        for fault in faults:
+            fault.mend()
+        self.finish(*faults)
+
+    def finish(
+        self, *faults: Fault, names: Sequence[str] = NAMES, damaged: str | None = None
+    ) -> None:
+        """The next run: it completes, everything is whole, little was done twice.
+
+        Args:
+            damaged: a model whose published files the test itself has damaged.
+        """
+        models = [fault.model for fault in faults]
+        first = {model: len(self.desk.results(model)) for model in models}
+        loads = {model: self.loads(model) for model in models}
+        second = self.start(*models)
+        while second.process.poll() is None:
             self.results_are_whole(but=damaged)
             time.sleep(1)
-        return run.end()
+        assert second.process.returncode == 0, second.log.read_text()
+        self.results_are_whole()
+        for fault in faults:
+            assert self.desk.results(fault.model) == set(names)
+            twice = self.desk.calls(fault.model).total() - len(names)
+            again = self.loads(fault.model) - loads[fault.model]
+            self.table.add(fault, f"delivered {first[fault.model]} of {len(names)}", twice, again)
+            assert twice <= fault.allowed, fault
+        assert "Nothing to be done" in self.run(*(f"results_{model}" for model in models))
+
+    def loads(self, model: str) -> int:
+        return self.desk.calls(model, "load").total()
 
     def results_are_whole(self, but: str | None = None) -> None:
+        """Whatever is visible under results/ is whole (each version of it is read once)."""
         for path in (self.desk.path / "results").glob("*/*/result.json"):
-            if path.parent.name == but:
+            if path.parents[1].name == but:
                 continue
             try:
-                verify(path.parent)
+                seen = tuple(_version(path.parent / name) for name in FILES)
+                if seen not in self._whole:
+                    verify(path.parent)
+                    self._whole.add(seen)
             except Exception:
                 if path.exists():  # else it was withdrawn to be published anew
                     raise
 
-    def busy_workers(self) -> list[int]:
-        """Process ids of workers with a sample in hand."""
-        open_samples: dict[int, str] = {}
-        for line in (self.desk.path / f"{MODEL}.calls").read_text().splitlines():
-            what, sample, pid, _ = json.loads(line)
-            if what == "begin":
-                open_samples[pid] = sample
-            elif what == "end":
-                open_samples.pop(pid, None)
-        return [pid for pid in open_samples if Path(f"/proc/{pid}").exists()]
 
-    def play(
-        self,
-        fault: str,
-        strike: Callable[[Started], None],
-        *,
-        mend: Callable[[], None] = lambda: None,
-        begun: int = 3,
-        allowed: int = 4,
-        names: list[str] = NAMES,
-    ) -> str:
-        """Strike in mid-run, mend, run again; return what the first run printed.
-
-        Args:
-            allowed: samples in flight that may be lost: one for each worker that was struck.
-        """
-        run = self.start()
-        self.wait_for_begun(begun, run)
-        strike(run)
-        output = self.watch_to_the_end(run)
-        mend()
-        self.finish(fault, _outcome(run), allowed, names)
-        return output
-
-    def finish(
-        self,
-        fault: str,
-        first_run: str,
-        allowed: int,
-        names: list[str] = NAMES,
-        damaged: str | None = None,
-    ) -> None:
-        """The second run: it completes, everything is whole, little was done twice.
-
-        Args:
-            damaged: a sample whose published files the test itself has damaged.
-        """
-        loads = self.desk.calls(MODEL, "load").total()
-        output = self.watch_to_the_end(second := self.start(), damaged)
-        assert second.process.returncode == 0, output
-        assert self.desk.results(MODEL) == set(names)
-        self.results_are_whole()
-        twice = self.desk.calls(MODEL).total() - len(names)
-        loads = self.desk.calls(MODEL, "load").total() - loads
-        self.table.rows[fault] = Row(fault, first_run, twice, allowed, loads)
-        assert twice <= allowed
-        assert "Nothing to be done" in self.run()
-
-
-def _outcome(run: Started) -> str:
-    code = run.process.returncode
-    return (
-        "completed" if code == 0 else "was killed" if code < 0 else f"ended with exit code {code}"
-    )
-
-
-def kill(pids: list[int], how: int) -> None:
-    for pid in pids:
-        os.kill(pid, how)
+def _version(path: Path) -> tuple[Any, ...]:
+    stat = path.stat()
+    return str(path), stat.st_ino, stat.st_size, stat.st_mtime_ns

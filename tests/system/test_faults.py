@@ -1,4 +1,4 @@
-"""The fault matrix: each row on a real Slurm. See docs/faults.md."""
+"""The fault matrix: each row on a real Slurm with accounting. See docs/faults.md."""
 
 from __future__ import annotations
 
@@ -6,68 +6,86 @@ import shutil
 import signal
 import subprocess
 import time
+from contextlib import contextmanager
 
 import pytest
 
-from tests.system.scene import MODEL, NAMES, Scene, kill
+from tests.system.cluster import ACCOUNT
+from tests.system.scene import NAMES, SHARDS, Fault, Scene
 from tests.workflow.desk import counts, write_video
 
 pytestmark = pytest.mark.system
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
-def test_a_worker_is_killed(scene: Scene, how):
-    scene.set_model()
-    fault = f"worker gets signal {int(how)}"
-    scene.play(fault, lambda run: kill(scene.busy_workers()[:1], how), allowed=1)
+def test_jobs_are_struck_each_in_its_own_way(scene: Scene):
+    signals = [
+        Fault(f"worker gets signal {int(how)}", model, scene.send(how, model))
+        for how, model in (
+            (signal.SIGKILL, scene.add_model("killed")),
+            (signal.SIGTERM, scene.add_model("stopped")),
+            (signal.SIGSEGV, scene.add_model("crashed")),
+        )
+    ]
+    cancelled, late = scene.add_model("cancelled"), scene.add_model("late")
+    memory, gpu = scene.add_model("memory"), scene.add_model("gpu")
+    scene.desk.faults(late, hang=["s00"])
+    scene.desk.faults(memory, memory=["s05"])
+    scene.desk.faults(gpu, cuda=["s05"])
+
+    def shorten(run):
+        job = scene.in_hand(late, "s00")["job"]
+        scene.cluster.run("scontrol", "update", f"JobId={job}", "TimeLimit=0:01")
+        scene.desk.faults(late)
+
+    def cancel(run):
+        scene.cluster.run("scancel", scene.in_hand(cancelled)["job"])
+
+    with _small_disk(scene, scene.add_model("disk")) as grow:
+        scene.play(
+            *signals,
+            Fault("scancel of one job", cancelled, cancel),
+            Fault("time limit of one job reached", late, shorten, begun=1),
+            # Up to three tries of its shard, each of which may take one sample along.
+            Fault("out of memory in one sample", memory, mend=scene.mend(memory), allowed=3),
+            Fault("GPU error in one sample", gpu, mend=scene.mend(gpu), allowed=3),
+            Fault("disk full in the store", "disk", mend=grow, allowed=2 * SHARDS),
+        )
+
+
+@contextmanager
+def _small_disk(scene: Scene, model: str):
+    """The model's store lies on a disk with room for half of it; yields what makes it larger."""
+    store = scene.desk.path / "work" / model
+    store.mkdir(parents=True)
+    mount = ["mount", "-t", "tmpfs", "-o", "size=900k", "hfd", store]
+    grow = ["mount", "-o", "remount,size=100m", store]
+    subprocess.run(mount, check=True)
+    try:
+        yield lambda: subprocess.run(grow, check=True)
+    finally:
+        subprocess.run(["umount", store], check=True)
 
 
 def test_snakemake_is_killed(scene: Scene):
-    scene.set_model()
-    scene.play("Snakemake gets signal 9", lambda run: run.process.kill(), allowed=0)
+    model = scene.add_model("loud")
+    kill = lambda run: run.process.kill()  # noqa: E731
+    scene.play(Fault("Snakemake gets signal 9", model, kill, allowed=0))
 
 
-def test_a_job_is_cancelled(scene: Scene):
-    scene.set_model()
-    cancel = lambda run: scene.cluster.run("scancel", scene.cluster.jobs()[0])  # noqa: E731
-    scene.play("scancel of one job", cancel, allowed=1)
-
-
-def test_a_time_limit_is_reached(scene: Scene):
-    scene.set_model()
-    scene.desk.models[MODEL]["settings"]["pace_s"] = 2
-
-    def shorten(run):
-        job = scene.cluster.jobs()[0]
-        scene.cluster.run("scontrol", "update", f"JobId={job}", "TimeLimit=0:01")
-
-    scene.play("time limit of one job reached", shorten, allowed=1)
-
-
-def test_slurmd_is_killed_and_restarted(scene: Scene):
-    scene.set_model()
+@pytest.mark.parametrize("daemon", ["slurmd", "slurmctld"])
+def test_a_daemon_is_killed_and_restarted(scene: Scene, daemon):
+    model = scene.add_model("loud")
 
     def restart(run):
-        scene.cluster.kill("slurmd")
+        scene.cluster.kill(daemon)
         time.sleep(2)
-        scene.cluster.start_slurmd()
+        scene.cluster.run(daemon)
 
-    scene.play("slurmd killed and restarted", restart)
-
-
-def test_slurmctld_is_killed_and_restarted(scene: Scene):
-    scene.set_model()
-
-    def restart(run):
-        scene.cluster.kill("slurmctld")
-        time.sleep(2)
-        scene.cluster.start_slurmctld()
-
-    scene.play("slurmctld killed and restarted", restart)
+    scene.play(Fault(f"{daemon} killed and restarted", model, restart, allowed=SHARDS))
 
 
 def test_the_node_is_drained_and_comes_back(scene: Scene):
-    scene.set_model()
+    model = scene.add_model("loud")
     node = scene.cluster.run("sinfo", "--noheader", "--format=%n").strip()
 
     def drain(run):
@@ -76,105 +94,60 @@ def test_the_node_is_drained_and_comes_back(scene: Scene):
         time.sleep(5)
         scene.cluster.run(*command, "State=RESUME")
 
-    scene.play("node drained, then resumed", drain, begun=1, allowed=0)
+    scene.play(Fault("node drained, then resumed", model, drain, begun=1, allowed=0))
 
 
-def test_a_sample_takes_too_much_memory(scene: Scene):
-    scene.set_model()
-    scene.desk.faults(MODEL, memory=["s05"])
-    # Three tries of its shard, each of which may take one sample along.
-    scene.play("out of memory in one sample", lambda run: None, allowed=4, mend=scene.no_faults)
+def test_what_is_there_is_lost_or_changed_between_two_runs(scene: Scene):
+    scene.use_clone_of_repository()
+    models = ("store", "result", "wav", "setting", "code", "clock")
+    store, result, wav, setting, code, clock = map(scene.add_model, models)
+    scene.desk.faults(clock, error=["s04"])
+    scene.run(*(f"results_{model}" for model in models), ok=False)
+    assert [scene.loads(model) for model in models] == [SHARDS] * len(models)
+    _jobs_were_charged_to_the_account(scene)
 
-
-def test_the_gpu_fails_in_mid_sample(scene: Scene):
-    scene.set_model()
-    scene.desk.faults(MODEL, cuda=["s05"])
-    scene.play("GPU error in one sample", lambda run: None, allowed=3, mend=scene.no_faults)
-
-
-def test_the_disk_is_full_in_the_store(scene: Scene):
-    scene.set_model()
-    store = scene.desk.path / "work" / MODEL
-    store.mkdir(parents=True)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1200k", "hfd", store], check=True)
-    try:
-        grow = ["mount", "-o", "remount,size=100m", store]
-        scene.play(
-            "disk full in the store", lambda run: None, allowed=4,
-            mend=lambda: subprocess.run(grow, check=True),
-        )  # fmt: skip
-    finally:
-        subprocess.run(["umount", store], check=True)
-
-
-def _complete(scene: Scene) -> None:
-    scene.set_model()
-    scene.run()
-    assert scene.desk.calls(MODEL, "load").total() == 4  # one for each shard
-
-
-def test_the_store_is_deleted(scene: Scene):
-    _complete(scene)
-    shutil.rmtree(scene.desk.path / "work" / MODEL)
-    scene.finish("store deleted", "completed", allowed=0)
-
-
-def test_a_result_is_deleted(scene: Scene):
-    _complete(scene)
-    shutil.rmtree(scene.desk.result(MODEL, "s04").parent)
-    scene.finish("one result deleted", "completed", allowed=0)
-
-
-def test_a_result_is_cut_to_half(scene: Scene):
-    _complete(scene)
-    wav = scene.desk.result(MODEL, "s04", "assistant_audio.wav")
-    wav.write_bytes(wav.read_bytes()[: wav.stat().st_size // 2])
-    scene.finish("one wav cut to half", "completed", allowed=0, damaged="s04")
-
-
-def test_an_input_video_changes(scene: Scene):
-    _complete(scene)
+    shutil.rmtree(scene.desk.path / "work" / store)
+    shutil.rmtree(scene.desk.result(result, "s04").parent)
+    sound = scene.desk.result(wav, "s04", "assistant_audio.wav")
+    sound.write_bytes(sound.read_bytes()[: sound.stat().st_size // 2])
+    scene.desk.models[setting]["settings"]["temperature"] = 0.7
+    scene.change_code()
+    scene.desk.faults(clock)
+    scene.shift_files_into_the_future(days=2)
+    missing = scene.run("missing")
+    assert f"setting temperature changed ({len(NAMES)})" in missing
+    assert counts(missing, code) == (len(NAMES), len(NAMES), 0, 0)
+    scene.finish(
+        Fault("store deleted", store, allowed=0),
+        Fault("one result deleted", result, allowed=0),
+        Fault("one wav cut to half", wav, allowed=0),
+        Fault("one model setting changed: all are stale", setting, allowed=len(NAMES)),
+        Fault("code version changed", code, allowed=0),
+        Fault("all files dated two days ahead, as by a clock set back; one to do", clock),
+        damaged=wav,
+    )
     write_video(scene.desk.path / "data" / "videos" / "s04.mp4", seed=5)
     assert "its video changed (1): s04" in scene.run("missing")
-    scene.finish("one input video changed", "completed", allowed=1)
+    scene.finish(Fault("one input video changed", result))
 
 
-def test_a_model_setting_changes(scene: Scene):
-    _complete(scene)
-    scene.desk.models[MODEL]["settings"]["temperature"] = 0.7
-    assert "setting temperature changed (12)" in scene.run("missing")
-    scene.finish("one model setting changed (all 12 are stale)", "completed", allowed=12)
-
-
-def test_the_code_changes(scene: Scene):
-    scene.use_clone_of_repository()
-    _complete(scene)
-    scene.change_code()
-    assert counts(scene.run("missing"), MODEL) == (12, 12, 0, 0)
-    scene.finish("code version changed", "completed", allowed=0)
-
-
-def test_the_clock_is_set_back(scene: Scene):
-    scene.set_model()
-    scene.desk.faults(MODEL, error=["s04"])
-    scene.run(ok=False)
-    scene.no_faults()
-    scene.shift_files_into_the_future(days=2)
-    scene.finish("clock set back two days before the next run", "ended with exit code 1", allowed=1)
+def _jobs_were_charged_to_the_account(scene: Scene) -> None:
+    sacct = ["sacct", "--allocations", "--noheader", "--format=Account"]
+    assert set(scene.cluster.run(*sacct).split()) == {ACCOUNT}
 
 
 def test_three_samples_of_sixty_are_broken(scene: Scene):
-    names = NAMES + [f"t{number:02d}" for number in range(48)]
-    scene.desk.add_samples(names[12:])
-    scene.desk.add_model(MODEL, shard_minutes=64.5 / 60, pace_s=0.01)
-    scene.desk.models[MODEL]["resources"] |= {"gpu": 1, "mem_mb": 900}
+    names = NAMES + [f"t{number:02d}" for number in range(52)]
+    scene.desk.add_samples(names[len(NAMES) :])
+    model = scene.add_model("loud", pace_s=0.01)
+    scene.desk.models[model]["shard_minutes"] = 104.5 / 60
     broken = ["s03", "t10", "t40"]
-    scene.desk.faults(MODEL, error=broken)
-    output = scene.run(ok=False)
+    scene.desk.faults(model, error=broken)
+    output = scene.run(f"results_{model}", ok=False)
     assert output.count("this sample cannot be answered") >= 3
-    assert scene.desk.results(MODEL) == set(names) - set(broken)
+    assert scene.desk.results(model) == set(names) - set(broken)
     assert "cannot be answered (3): s03, t10, t40" in scene.run("missing")
-    scene.no_faults()
-    fault = "3 broken samples among 60"
-    scene.finish(fault, "delivered 57, ended with exit code 1", allowed=3, names=names)
-    assert scene.table.rows[fault].loads == 1  # three shards' leftovers are one job
+    scene.desk.faults(model)
+    loads = scene.loads(model)
+    scene.finish(Fault("3 broken samples among 60", model, allowed=3), names=names)
+    assert scene.loads(model) == loads + 1  # three shards' leftovers are one job

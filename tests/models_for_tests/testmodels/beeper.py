@@ -70,6 +70,7 @@ _FAULTS = {
     "segfault": _segfault,
     "exit": lambda: os._exit(9),
     "memory": _run_out_of_memory,
+    "hang": lambda: time.sleep(300),
 }
 
 
