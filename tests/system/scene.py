@@ -109,18 +109,7 @@ class Scene:
 
     def in_hand(self, model: str, sample: str | None = None) -> dict[str, Any]:
         """Wait for a worker with a sample (or this one) in hand; return its process and job."""
-        store = Store(self.desk.path, model)
-        name = store.claim(sample).name if sample else "[!.]*.json"
-        for _ in range(300):
-            for path in (store.folder / "claims").glob(name):
-                try:
-                    owner = json.loads(path.read_text())
-                except FileNotFoundError:  # it has just been freed
-                    continue
-                if not is_dead(owner):
-                    return owner
-            time.sleep(0.1)
-        raise AssertionError(f"no worker of {model} is at work")
+        return in_hand(Store(self.desk.path, model), sample)
 
     def send(self, how: int, model: str) -> Callable[[Started], None]:
         """The strike that sends a signal to a worker with a sample in hand."""
@@ -182,6 +171,27 @@ class Scene:
             except Exception:
                 if path.exists():  # else it was withdrawn to be published anew
                     raise
+
+
+def in_hand(store: Store, sample: str | None = None, but: Sequence[str] = ()) -> dict[str, Any]:
+    """Wait for a worker with a sample (or this one) in hand, in none of the jobs `but`."""
+    name = store.claim(sample).name if sample else "[!.]*.json"
+    for _ in range(600):
+        for path in (store.folder / "claims").glob(name):
+            try:
+                owner = json.loads(path.read_text())
+            except FileNotFoundError:  # it has just been freed
+                continue
+            if owner["job"] not in but and not is_dead(owner):
+                return owner
+        time.sleep(0.1)
+    raise AssertionError(f"no worker of {store.model} is at work")
+
+
+def results_are_whole(results: Path) -> None:
+    """Every visible result is whole."""
+    for path in results.glob("*/*/result.json"):
+        verify(path.parent)
 
 
 def _version(path: Path) -> tuple[Any, ...]:

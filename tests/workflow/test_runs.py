@@ -179,7 +179,25 @@ def test_a_typo_in_the_configuration_is_named(desk):
     desk.add_samples(["a"])
     desk.add_model("loud")
     desk.models["loud"]["shard_minuets"] = 3
-    assert "shard_minuets" in desk.run("-n", ok=False)
+    output = desk.run("-n", ok=False)
+    assert "error: config/models.yaml: models.loud: " in output
+    assert "'shard_minuets' was unexpected" in output
+    assert "Traceback" not in output
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("results_loud", "error: data/manifest.jsonl: is missing. Put the data set into data/"),
+        ("regenerate_hesitation", "error: data/raw/manifest.jsonl: file is missing"),
+        ("work/checks/nobody.json", "error: data/manifest.jsonl: has no sample 'nobody'"),
+    ],
+)
+def test_what_a_target_lacks_is_one_line_without_a_traceback(desk, target, said):
+    desk.add_model("loud")
+    output = desk.run(target, ok=False)
+    assert said in output
+    assert "Traceback" not in output
 
 
 def test_a_bad_manifest_is_one_clear_error(desk):

@@ -6,6 +6,7 @@ virtual environment or a moved checkout makes nothing run again.
 """
 
 import atexit
+import functools
 import json
 import os
 import sys
@@ -23,14 +24,49 @@ from hfd.work import runlock
 from hfd.work.board import Board
 from hfd.work.future import leave_the_future
 
-validate(config, "../schemas/config.schema.yaml")
-for entry in config["models"].values():
-    validate(entry, "../schemas/models.schema.yaml")
 
-try:
-    BOARD = Board(config, Path(), plan_anew=workflow.is_main_process)
-except HfdError as error:
-    raise WorkflowError(str(error))
+def told(function):
+    """`function`, but an error that the user can mend ends Snakemake with that one line.
+
+    SystemExit, because to any exception of an input function Snakemake adds a traceback.
+    """
+
+    @functools.wraps(function)
+    def call(*args, **options):
+        try:
+            return function(*args, **options)
+        except HfdError as error:
+            sys.exit(f"error: {error}")
+
+    return call
+
+
+class Told:
+    """An object whose every method is `told`."""
+
+    def __init__(self, inner):
+        self._inner = inner
+
+    def __getattr__(self, name):
+        return told(getattr(self._inner, name))
+
+
+@told
+def check(settings, schema, file, *place):
+    """Check settings against a schema and fill in its defaults."""
+    try:
+        validate(settings, f"../schemas/{schema}.schema.yaml")
+    except WorkflowError as error:
+        found = error.__context__  # what the schema says, without the schema
+        field = ".".join(map(str, (*place, *found.absolute_path)))
+        raise HfdError(found.message, file=file, field=field, remedy="See config/README.md")
+
+
+check(config, "config", "config/config.yaml")
+for name, entry in config["models"].items():
+    check(entry, "models", "config/models.yaml", "models", name)
+
+BOARD = Told(told(Board)(config, Path(), plan_anew=workflow.is_main_process))
 
 MODELS = config["models"]
 LIGHT_HERE = config["light_jobs"] == "here"

@@ -11,12 +11,10 @@ RAW_OPTIONS = f"--raw={RAW['manifest']}", f"--fields={json.dumps(RAW['fields'])}
 
 
 @cache
+@told
 def raw_samples():
     """The raw rows by id."""
-    try:
-        rows = read_raw(RAW["manifest"], Path(), RAW["fields"], check_files=False)
-    except HfdError as error:
-        raise WorkflowError(str(error))
+    rows = read_raw(RAW["manifest"], Path(), RAW["fields"], check_files=False)
     return {row.sample_id: row for row in rows}
 
 

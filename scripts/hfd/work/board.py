@@ -71,6 +71,13 @@ class Board:
         return self.ids()[: self._config["pilot_n"]]
 
     def sample(self, sample_id: str) -> Sample:
+        """A sample by its id.
+
+        Raises:
+            HfdError: the manifest has none of that id.
+        """
+        if sample_id not in self._by_id:
+            raise HfdError(f"has no sample {sample_id!r}", file=self._manifest)
         return self._by_id[sample_id]
 
     def store(self, model: str) -> Store:
@@ -91,8 +98,7 @@ class Board:
 
     def ticket(self, model: str, sample_id: str) -> str:
         """The ticket of the shard that computes a sample."""
-        if sample_id not in self._by_id:
-            raise HfdError(f"has no sample {sample_id!r}", file=self._manifest)
+        self.sample(sample_id)
         return str(self.store(model).ticket(self._owners[model][sample_id]))
 
     def members(self, model: str, shard: str) -> list[Sample]:

@@ -1,0 +1,102 @@
+"""The literal command with ROMA's own runner (tiny, random weights) and the demo's data."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hfd.work.plan import read_plan
+from hfd.work.store import Store
+from tests.system.cluster import ACCOUNT, Cluster
+from tests.system.scene import Fault, FaultTable, in_hand, results_are_whole
+from tests.workflow.desk import REPO
+
+pytestmark = pytest.mark.system
+
+ROMA_PYTHON = REPO / ".venv-roma" / "bin" / "python"
+SETTINGS = """
+slurm-init-seconds-before-status-checks: 2
+seconds-between-status-checks: 2
+"""
+
+
+@pytest.fixture
+def home(cluster: Cluster, demo_folder: Path, tmp_path: Path) -> Path:
+    """A fresh clone with the demo's data, set up as a user would."""
+    home = tmp_path / "hfd-duplex"
+    subprocess.run(["git", "clone", "--quiet", REPO, home], check=True)
+    shutil.copytree(demo_folder, home / "data", dirs_exist_ok=True)
+    subprocess.run([ROMA_PYTHON, "scripts/make_roma_tiny.py", "roma-tiny"], cwd=home, check=True)
+    models = yaml.safe_load((home / "config/models.yaml").read_text())["models"]
+    tiny = yaml.safe_load((home / "config/demo_roma.yaml").read_text())["models"]["roma"]
+    roma = models["roma"] | tiny | {"python": str(ROMA_PYTHON), "load_minutes": 0}
+    roma["shard_minutes"] = 0.65  # four shards of two or three samples
+    roma["resources"] |= {"gpu": 1, "slurm_account": ACCOUNT}
+    (home / "config/models.yaml").write_text(yaml.safe_dump({"models": {"roma": roma}}))
+    with (home / "profiles/slurm/config.yaml").open("a") as profile:
+        profile.write(SETTINGS)
+    for target in ("regenerate_hesitation", "check_data"):
+        _snakemake(home, f"snakemake --profile profiles/local {target}").wait()
+    return home
+
+
+def _snakemake(home: Path, command: str) -> subprocess.Popen[bytes]:
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    with (home / "said.txt").open("a") as said:
+        return subprocess.Popen(
+            command.split(), cwd=home, env=os.environ | {"PATH": path},
+            stdin=subprocess.DEVNULL, stdout=said, stderr=said,
+        )  # fmt: skip
+
+
+def _logged(home: Path, what: str) -> int:
+    """How many lines of the shards' logs match."""
+    logs = (home / "logs/roma/infer").glob("*.log")
+    return sum(len(re.findall(what, log.read_text(), re.MULTILINE)) for log in logs)
+
+
+def test_roma_on_the_demo_data_is_struck_three_times_in_one_run(
+    home: Path, fault_table: FaultTable
+):
+    store, command = Store(home, "roma"), "snakemake --profile slurm results_roma"
+    run = _snakemake(home, command)
+    killed = in_hand(store)
+    os.kill(killed["pid"], signal.SIGKILL)
+    cancelled = in_hand(store, but=[killed["job"]])
+    run.kill()
+    run.wait()
+    subprocess.run(["scancel", cancelled["job"]], check=True)
+    results_are_whole(home / "results")
+    first = len(list((home / "results").glob("roma/*/result.json")))
+    loads, shards = _logged(home, "roma loaded in"), len(read_plan(store.plan).shards)
+
+    run = _snakemake(home, command)
+    while run.poll() is None:
+        results_are_whole(home / "results")
+        time.sleep(1)
+    assert run.returncode == 0, (home / "said.txt").read_text()
+    results_are_whole(home / "results")
+    assert len(list((home / "results").glob("roma/*/result.json"))) == 9
+    twice = _logged(home, "s of media$") - 9
+    fault = Fault(
+        "ROMA-tiny, demo data (9 samples, 4 shards): at once a worker killed with 9, Snakemake"
+        " killed with 9, a job cancelled", "roma", allowed=2,
+    )  # fmt: skip
+    fault_table.add(
+        fault, f"delivered {first} of 9", twice, _logged(home, "roma loaded in") - loads
+    )
+    assert twice <= fault.allowed
+    # One load for each shard, and one for each worker that was struck.
+    assert shards == 4
+    assert loads + again <= shards + 2
+    assert _snakemake(home, command).wait() == 0
+    assert "Nothing to be done" in (home / "said.txt").read_text()
