@@ -18,7 +18,7 @@ from tests.workflow.desk import REPO, Desk, Started
 
 NAMES = [f"s{number:02d}" for number in range(8)]
 SHARDS = 2
-"""Shards of one model: the pilot's four samples, and the other four, of 4 s each."""
+"""Shards of one model that runs until it is struck: the pilot's four samples, the other four."""
 FAST = ("--slurm-init-seconds-before-status-checks=2", "--seconds-between-status-checks=2")
 """For jobs of seconds."""
 
@@ -69,9 +69,9 @@ class Scene:
     table: FaultTable
     _whole: set[tuple[Any, ...]] = field(default_factory=set)
 
-    def add_model(self, name: str, **settings: Any) -> str:
-        self.desk.config = {"pilot_n": len(NAMES) // SHARDS}
-        self.desk.add_model(name, shard_minutes=16.5 / 60, **{"pace_s": 0.15, **settings})
+    def add_model(self, name: str, shards: int = SHARDS, pace_s: float = 0.15) -> str:
+        self.desk.config = {"pilot_n": len(NAMES) // shards}
+        self.desk.add_model(name, pace_s=pace_s)
         self.desk.models[name]["resources"] |= {"gpu": 1, "mem_mb": 900, "slurm_account": ACCOUNT}
         return name
 
@@ -173,7 +173,9 @@ class Scene:
                     raise
 
 
-def in_hand(store: Store, sample: str | None = None, but: Sequence[str] = ()) -> dict[str, Any]:
+def in_hand(
+    store: Store, sample: str | None = None, but: Sequence[str | None] = ()
+) -> dict[str, Any]:
     """Wait for a worker with a sample (or this one) in hand, in none of the jobs `but`."""
     name = store.claim(sample).name if sample else "[!.]*.json"
     for _ in range(600):

@@ -72,38 +72,32 @@ def test_snakemake_is_killed(scene: Scene):
     scene.play(Fault("Snakemake gets signal 9", model, kill, allowed=0))
 
 
-@pytest.mark.parametrize("daemon", ["slurmd", "slurmctld"])
-def test_a_daemon_is_killed_and_restarted(scene: Scene, daemon):
-    model = scene.add_model("loud")
-
-    def restart(run):
-        scene.cluster.kill(daemon)
-        time.sleep(2)
-        scene.cluster.run(daemon)
-
-    scene.play(Fault(f"{daemon} killed and restarted", model, restart, allowed=SHARDS))
-
-
-def test_the_node_is_drained_and_comes_back(scene: Scene):
-    model = scene.add_model("loud")
+def test_the_cluster_fails_three_times_in_one_run(scene: Scene):
+    model = scene.add_model("loud", pace_s=0.4)
     node = scene.cluster.run("sinfo", "--noheader", "--format=%n").strip()
+    update = ["scontrol", "update", f"NodeName={node}"]
 
-    def drain(run):
-        command = ["scontrol", "update", f"NodeName={node}"]
-        scene.cluster.run(*command, "State=DRAIN", "Reason=test")
-        time.sleep(5)
-        scene.cluster.run(*command, "State=RESUME")
+    def fail(run):
+        scene.cluster.run(*update, "State=DRAIN", "Reason=test")
+        time.sleep(2)
+        scene.cluster.run(*update, "State=RESUME")
+        for daemon in ("slurmctld", "slurmd"):
+            scene.in_hand(model)
+            scene.cluster.kill(daemon)
+            time.sleep(2)
+            scene.cluster.run(daemon)
 
-    scene.play(Fault("node drained, then resumed", model, drain, begun=1, allowed=0))
+    text = "node drained, then resumed; slurmctld killed and restarted; slurmd killed and restarted"
+    scene.play(Fault(text, model, fail, begun=1, allowed=SHARDS))
 
 
 def test_what_is_there_is_lost_or_changed_between_two_runs(scene: Scene):
     scene.use_clone_of_repository()
     models = ("store", "result", "wav", "setting", "code", "clock")
-    store, result, wav, setting, code, clock = map(scene.add_model, models)
+    store, result, wav, setting, code, clock = (scene.add_model(m, shards=1) for m in models)
     scene.desk.faults(clock, error=["s04"])
     scene.run(*(f"results_{model}" for model in models), ok=False)
-    assert [scene.loads(model) for model in models] == [SHARDS] * len(models)
+    assert [scene.loads(model) for model in models] == [1] * len(models)
     _jobs_were_charged_to_the_account(scene)
 
     shutil.rmtree(scene.desk.path / "work" / store)
@@ -140,7 +134,7 @@ def test_three_samples_of_sixty_are_broken(scene: Scene):
     names = NAMES + [f"t{number:02d}" for number in range(52)]
     scene.desk.add_samples(names[len(NAMES) :])
     model = scene.add_model("loud", pace_s=0.01)
-    scene.desk.models[model]["shard_minutes"] = 104.5 / 60
+    scene.desk.models[model]["shard_minutes"] = 112.5 / 60
     broken = ["s05", "t10", "t40"]
     scene.desk.faults(model, error=broken)
     output = scene.run(f"results_{model}", ok=False)
