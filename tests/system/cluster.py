@@ -126,11 +126,13 @@ class Cluster:
         self.wait_until_idle()
 
     def stop(self) -> None:
-        self.run("scancel", "--user=root", check=False)
+        if (self.folder / "slurmctld.pid").exists():
+            self.run("scancel", "--user=root", check=False)
         for name in ("slurmd", "slurmctld", "slurmdbd", "mariadb", "munged"):
             self.kill(name)
-        for name in CONFIGURATION:
-            (ETC / name).unlink(missing_ok=True)
+        for link in (ETC / name for name in CONFIGURATION):
+            if link.is_symlink() and link.readlink().parent == self.folder:
+                link.unlink()
 
     def kill(self, daemon: str) -> None:
         """Kill a daemon by its pid file and wait until it is gone."""

@@ -8,16 +8,18 @@ from pathlib import Path
 import pytest
 
 from tests.system.cluster import Cluster
-from tests.system.scene import NAMES, FaultTable, Scene
+from tests.system.scene import NAMES, Table, Scene
 from tests.workflow.desk import REPO, Desk
 
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory):
     made = Cluster(tmp_path_factory.mktemp("slurm"))
-    made.start()
-    yield made
-    made.stop()
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()
 
 
 @pytest.fixture(scope="session")
@@ -33,13 +35,13 @@ def checked_desk(tmp_path_factory):
 @pytest.fixture(scope="session")
 def fault_table():
     """The rows that the fault tests played; written to docs/faults.md."""
-    table = FaultTable(REPO / "docs" / "faults.md")
+    table = Table(REPO / "docs" / "faults.md")
     yield table
     table.write()
 
 
 @pytest.fixture
-def scene(cluster: Cluster, checked_desk: Desk, tmp_path: Path, fault_table: FaultTable) -> Scene:
+def scene(cluster: Cluster, checked_desk: Desk, tmp_path: Path, fault_table: Table) -> Scene:
     folder = tmp_path / "desk"
     shutil.copytree(checked_desk.path, folder)
     (folder / "slurm").symlink_to(REPO / "profiles" / "slurm")

@@ -44,18 +44,18 @@ class Fault:
 
 
 @dataclass
-class FaultTable:
-    """The rows of docs/faults.md; a row that is played again takes the place of the old one."""
+class Table:
+    """The table at the end of a page of docs/; a row that is measured again replaces the old one."""
 
     path: Path
     rows: dict[str, str] = field(default_factory=dict)
 
-    def add(self, fault: Fault, first_run: str, twice: int, loads: int) -> None:
-        cells = (fault.text, first_run, twice, fault.allowed, loads)
-        self.rows[fault.text] = f"| {' | '.join(map(str, cells))} |"
+    def add(self, name: str, *cells: object) -> None:
+        self.rows[name] = f"| {' | '.join(map(str, (name, *cells)))} |"
 
     def write(self) -> None:
-        head, rule, old = self.path.read_text(encoding="utf-8").partition("|---|---|---|---|---|\n")
+        text = self.path.read_text(encoding="utf-8")
+        head, rule, old = text.rpartition("---|\n")
         rows = {line.split(" | ")[0][2:]: line for line in old.splitlines()} | self.rows
         self.path.write_text(head + rule + "\n".join(rows.values()) + "\n", encoding="utf-8")
 
@@ -66,7 +66,7 @@ class Scene:
 
     cluster: Cluster
     desk: Desk
-    table: FaultTable
+    table: Table
     _whole: set[tuple[Any, ...]] = field(default_factory=set)
 
     def add_model(self, name: str, shards: int = SHARDS, pace_s: float = 0.15) -> str:
@@ -151,7 +151,8 @@ class Scene:
             assert self.desk.results(fault.model) == set(names)
             twice = self.desk.calls(fault.model).total() - len(names)
             again = self.loads(fault.model) - loads[fault.model]
-            self.table.add(fault, f"delivered {first[fault.model]} of {len(names)}", twice, again)
+            delivered = f"delivered {first[fault.model]} of {len(names)}"
+            self.table.add(fault.text, delivered, twice, fault.allowed, again)
             assert twice <= fault.allowed, fault
         assert "Nothing to be done" in self.run(*(f"results_{model}" for model in models))
 

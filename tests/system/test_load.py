@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from tests.system.cluster import ACCOUNT, Cluster
-from tests.system.scene import FAST
+from tests.system.scene import FAST, Table
 from tests.workflow.desk import REPO, Desk
 
 MODEL = "loud"
@@ -39,7 +39,13 @@ def test_1024_samples_through_four_cards(cluster: Cluster, tmp_path):
     assert "Nothing to be done" in desk.run(f"results_{MODEL}", *FAST)
     again_s = time.monotonic() - began
     assert again_s <= 15
-    _report(submitted, wall_s, cpu_s, again_s)
+    table = Table(REPO / "docs" / "load.md")
+    table.add("sbatch calls", submitted)
+    table.add("model loads", loads)
+    table.add("wall time", f"{wall_s:.0f} s")
+    table.add("Snakemake's own CPU time, publishing not counted", f"{cpu_s:.0f} s")
+    table.add("unchanged second run, one model", f"{again_s:.1f} s")
+    table.write()
 
 
 def _set_checks_aside(desk: Desk) -> None:
@@ -51,20 +57,3 @@ def _set_checks_aside(desk: Desk) -> None:
     for video in (desk.path / "data" / "videos").iterdir():
         path = desk.path / "work" / "checks" / f"{video.stem}.json"
         path.write_text(verdict.replace('"s0000"', f'"{video.stem}"'))
-
-
-def _report(submitted: int, wall_s: float, cpu_s: float, again_s: float) -> None:
-    text = f"""# 1024 samples through Slurm
-
-Written by `make test-system` (tests/system/test_load.py): 1024 samples of 3.2 s (the shortest that
-can be, with the 3 s tail), a model that does nothing, a real Slurm of one node, four fake GPUs.
-
-| what | measured |
-|---|---|
-| sbatch calls | {submitted} |
-| model loads | {submitted} |
-| wall time | {wall_s:.0f} s |
-| Snakemake's own CPU time, publishing not counted | {cpu_s:.0f} s |
-| unchanged second run | {again_s:.1f} s |
-"""
-    (REPO / "docs" / "load.md").write_text(text, encoding="utf-8")

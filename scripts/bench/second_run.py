@@ -1,0 +1,57 @@
+"""What a run costs that has nothing to do: five models, each with every sample finished.
+
+Usage: python scripts/bench/second_run.py [--samples 1024] [--models 5]
+The first run is real, with the tests' model that keeps silent, on this machine; it takes minutes.
+Exit code 1 if the second run starts a job or takes more than 15 s of processor time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tests.workflow.desk import Desk
+
+MAX_S = 15.0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--samples", type=int, default=1024)
+    parser.add_argument("--models", type=int, default=5)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        desk = Desk(Path(name))
+        desk.add_samples([f"s{number:04d}" for number in range(args.samples)], pictures=16)
+        for number in range(args.models):
+            desk.add_model(f"model_{number}", speak=False)
+        first_s, _ = _timed(lambda: desk.run("all"))
+        wall_s, cpu_s = _timed(lambda: desk.run("all"))
+        idle = "Nothing to be done" in Path(name, "run2.txt").read_text()
+    print(f"{args.samples} samples, {args.models} models; the first run took {first_s:.0f} s")
+    print(
+        f"second run: {wall_s:.1f} s, {cpu_s:.1f} s of processor time, {'no' if idle else 'A'} job"
+    )
+    return int(not idle or cpu_s > MAX_S)
+
+
+def _timed(work) -> tuple[float, float]:
+    """Seconds on the clock and on the processor that a child process takes."""
+    began, before = time.monotonic(), _cpu_s()
+    work()
+    return time.monotonic() - began, _cpu_s() - before
+
+
+def _cpu_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+if __name__ == "__main__":
+    sys.exit(main())
