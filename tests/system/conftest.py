@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.system.cluster import Cluster
-from tests.system.scene import NAMES, Table, Scene
+from tests.system.scene import NAMES, Scene, Table
 from tests.workflow.desk import REPO, Desk
 
 

@@ -45,7 +45,7 @@ class Fault:
 
 @dataclass
 class Table:
-    """The table at the end of a page of docs/; a row that is measured again replaces the old one."""
+    """The table at the end of a page of docs/; a row that is measured again takes its place."""
 
     path: Path
     rows: dict[str, str] = field(default_factory=dict)
