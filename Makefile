@@ -56,7 +56,12 @@ lint: .venv/dev.done
 	$(BIN)/snakefmt --check Snakefile workflow
 	$(BIN)/snakemake --lint
 
-test-light: .venv/dev.done
+# Snakemake's Kubernetes executor beside .venv: in it, every start of Snakemake would be slower.
+.venv-kubernetes/done: .venv/dev.done requirements/kubernetes.txt
+	$(BIN)/pip install --quiet --target .venv-kubernetes --no-deps --requirement requirements/kubernetes.txt
+	touch $@
+
+test-light: .venv/dev.done .venv-kubernetes/done
 	$(BIN)/python -m pytest -m "not heavy and not system and not gpu"
 
 # Tests with torch run in their model's own environment.

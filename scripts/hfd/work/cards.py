@@ -12,19 +12,21 @@ from typing import TextIO
 
 from hfd.errors import HfdError
 
+_GIVEN = ("CUDA_VISIBLE_DEVICES", "SLURM_JOB_ID", "KUBERNETES_SERVICE_HOST")
 _held: list[TextIO] = []  # open for as long as the process lives
 
 
 def take_cards(count: int, devices: Path = Path("/dev")) -> None:
     """Set CUDA_VISIBLE_DEVICES to `count` cards that no other worker of this machine holds.
 
-    Does nothing under a scheduler or where the variable is set already. Waits while too few cards
-    are free, so that a worker and the orphan of a killed run do not share one.
+    Does nothing where a scheduler has given the cards (Slurm, Kubernetes) or the variable is set.
+    Waits while too few cards are free, so that a worker and the orphan of a killed run do not share
+    one.
 
     Raises:
         HfdError: the machine has fewer cards.
     """
-    if not count or "CUDA_VISIBLE_DEVICES" in os.environ or "SLURM_JOB_ID" in os.environ:
+    if not count or any(name in os.environ for name in _GIVEN):
         return
     cards = sorted(int(p.name[6:]) for p in devices.iterdir() if re.fullmatch(r"nvidia\d+", p.name))
     if len(cards) < count:
