@@ -134,15 +134,29 @@ class Cluster:
             if link.is_symlink() and link.readlink().parent == self.folder:
                 link.unlink()
 
+    def recover(self) -> None:
+        """As before a test, whatever the last one left: daemons up, no job, the node idle."""
+        for daemon in ("slurmctld", "slurmd"):
+            if self._process(daemon) is None:
+                self.run(daemon)
+        self.run("scancel", "--user=root", check=False)
+        self.run("scontrol", "update", "NodeName=ALL", "State=RESUME", check=False)
+        self.wait_until_idle()
+
     def kill(self, daemon: str) -> None:
-        """Kill a daemon by its pid file and wait until it is gone."""
-        pid_file = self.folder / f"{daemon}.pid"
-        if not pid_file.exists():
-            return
-        process = psutil.Process(int(pid_file.read_text()))
-        process.kill()
-        while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+        """Kill a daemon and wait until it is gone."""
+        if process := self._process(daemon):
+            process.kill()
+        while self._process(daemon):
             time.sleep(0.1)
+
+    def _process(self, daemon: str) -> psutil.Process | None:
+        """A daemon's process by its pid file, if it lives."""
+        try:
+            process = psutil.Process(int((self.folder / f"{daemon}.pid").read_text()))
+            return process if process.status() != psutil.STATUS_ZOMBIE else None
+        except (FileNotFoundError, psutil.NoSuchProcess):
+            return None
 
     def run(self, *command: str, check: bool = True) -> str:
         """Run a Slurm command against this cluster; return what it printed."""

@@ -46,6 +46,5 @@ def scene(cluster: Cluster, checked_desk: Desk, tmp_path: Path, fault_table: Tab
     shutil.copytree(checked_desk.path, folder)
     (folder / "slurm").symlink_to(REPO / "profiles" / "slurm")
     desk = Desk(folder, profile="slurm")
-    cluster.run("scancel", "--user=root", check=False)
-    cluster.wait_until_idle()
+    cluster.recover()
     return Scene(cluster, desk, fault_table)

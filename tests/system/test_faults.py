@@ -78,16 +78,16 @@ def test_the_cluster_fails_three_times_in_one_run(scene: Scene):
     update = ["scontrol", "update", f"NodeName={node}"]
 
     def fail(run):
-        scene.cluster.run(*update, "State=DRAIN", "Reason=test")
-        time.sleep(2)
-        scene.cluster.run(*update, "State=RESUME")
         for daemon in ("slurmctld", "slurmd"):
             scene.in_hand(model)
             scene.cluster.kill(daemon)
             time.sleep(2)
             scene.cluster.run(daemon)
+        scene.cluster.run(*update, "State=DRAIN", "Reason=test")
+        time.sleep(2)
+        scene.cluster.run(*update, "State=RESUME")
 
-    text = "node drained, then resumed; slurmctld killed and restarted; slurmd killed and restarted"
+    text = "in one run: slurmctld killed and restarted, slurmd likewise, node drained and resumed"
     scene.play(Fault(text, model, fail, begun=1, allowed=SHARDS))
 
 
