@@ -61,8 +61,13 @@ lint: .venv/dev.done
 	$(BIN)/pip install --quiet --target .venv-kubernetes --no-deps --requirement requirements/kubernetes.txt
 	touch $@
 
+LIGHT := not heavy and not system and not gpu
+SIDE_BY_SIDE := -n $(CORES) --dist worksteal
+
+# Tests that measure real time mostly wait: they run among themselves.
 test-light: .venv/dev.done .venv-kubernetes/done
-	$(BIN)/python -m pytest -m "not heavy and not system and not gpu"
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not realtime and $(LIGHT)"
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "realtime and $(LIGHT)"
 
 # Tests with torch run in their model's own environment.
 TEST_TOOLS := $(shell grep -E '^(pytest|pytest-rerunfailures|imageio-ffmpeg)==' requirements/dev.txt)

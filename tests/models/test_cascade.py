@@ -15,10 +15,11 @@ from hfd.errors import HfdError
 from hfd.files import sha256_file
 from hfd.models.cascade.dialogue import NOT_UNDERSTOOD, Dialogue
 from hfd.models.cascade.recogniser import Recogniser
-from hfd.models.cascade.settings import read_settings
+from hfd.models.cascade.settings import Settings
 from hfd.models.cascade.turns import TurnDetector
 from hfd.models.cascade.voice import HOP, RATE, Voice
 from hfd.models.registry import create_model
+from hfd.models.settings import make_settings
 from hfd.stream.run import Run
 from hfd.stream.session import run_sample
 
@@ -174,7 +175,7 @@ def test_the_identity_names_every_weight_file_by_its_hash(model):
 )
 def test_an_impossible_setting_is_refused_by_name(settings, field):
     with pytest.raises(HfdError) as caught:
-        read_settings(settings)
+        make_settings(Settings, settings)
     assert caught.value.field == field
 
 

@@ -3,16 +3,13 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
 import time
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
 from hfd.work.store import FILES
-from tests.workflow.desk import REPO, counts, write_video
+from tests.workflow.desk import counts, write_video
 
 ODD_IDS = ["a b", "中文 'x'", "-lead", 'q"uote', "[x]%s $HOME", "semi;colon&", "ünï"]
 
@@ -231,15 +228,6 @@ def test_one_gpu_runs_one_worker_at_a_time(desk):
     workers = [pid for _, _, pid, _ in lines]
     changes = sum(one != two for one, two in pairwise(workers))
     assert changes == len(set(workers)) - 1  # no two workers' lines are interleaved
-
-
-def test_lint_and_format_are_clean():
-    tools = Path(sys.executable).parent
-    lint = [tools / "snakemake", "--lint"]
-    done = subprocess.run(lint, cwd=REPO, capture_output=True, text=True, check=False)
-    assert "Lints for" not in done.stderr + done.stdout, done.stderr
-    check = [tools / "snakefmt", "--check", "Snakefile", "workflow"]
-    subprocess.run(check, cwd=REPO, check=True, capture_output=True)
 
 
 def test_the_audit_counts_what_is_missing_and_a_later_audit_waits_for_it(desk):

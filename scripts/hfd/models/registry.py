@@ -10,10 +10,13 @@ from hfd.errors import HfdError
 from hfd.models.base import DuplexModel
 
 
-def create_model(module: str, settings: Mapping[str, Any]) -> DuplexModel:
+def create_model(module: str, settings: Mapping[str, Any], name: str | None = None) -> DuplexModel:
     """Make the model of ``hfd.models.<module>`` with its settings checked and nothing loaded.
 
-    A dotted `module` is a full path: a model that lives outside of this repository.
+    Args:
+        module: a dotted one is a full path: a model that lives outside of this repository.
+        settings: what the model's own dataclass of settings knows.
+        name: the model's name in config/models.yaml, if its settings come from there.
 
     Raises:
         HfdError: no such model, one of its packages is missing, or a setting is wrong.
@@ -35,4 +38,14 @@ def create_model(module: str, settings: Mapping[str, Any]) -> DuplexModel:
             field="python",
             remedy=f"Name an interpreter that has envs/{module}.yaml, or use --sdm conda",
         ) from error
-    return found.MODEL(settings)
+    try:
+        return found.MODEL(settings)
+    except HfdError as error:
+        if name is None or not (error.field or "").startswith("settings"):
+            raise
+        raise HfdError(
+            error.problem,
+            file=error.file or "config/models.yaml",
+            field=f"models.{name}.{error.field}",
+            remedy=error.remedy,
+        ) from error

@@ -14,13 +14,14 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from hfd.errors import HfdError
+from hfd.models.settings import make_settings, wrong_setting
 
 GUARDIAN = Path(__file__).with_name("guardian.py")
 LOG_FOLDER = Path("logs/servers")
@@ -35,7 +36,7 @@ class ServerSpec:
 
     Attributes:
         name: for messages and the log's name.
-        command: program and arguments; ``{port}`` in any of them is replaced.
+        command: program and arguments, each as text; ``{port}`` in any of them is replaced.
         ready: ``http://…`` (any 2xx answer) or ``tcp://host:port`` (accepts a connection);
             ``{port}`` is replaced.
         port: fixed port, or 0 for a free one, so that two shards may share a node.
@@ -47,41 +48,34 @@ class ServerSpec:
     """
 
     name: str
-    command: tuple[str, ...]
+    command: list[Any]
     ready: str
     port: int = 0
-    gpus: tuple[int, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict)
+    gpus: list[int] = field(default_factory=list)
+    env: dict[str, Any] = field(default_factory=dict)
     ready_timeout_s: float = 900.0
     stop_timeout_s: float = 20.0
     max_restarts: int = 3
 
     @classmethod
-    def from_settings(cls, name: str, settings: Mapping[str, Any]) -> ServerSpec:
+    def from_settings(cls, name: str, settings: Any) -> ServerSpec:
         """Check one ``settings.servers.<name>`` of config/models.yaml.
 
         Raises:
-            HfdError: unknown key, no command or no readiness address.
+            HfdError: unknown key, wrong type, no command or no readiness address.
         """
         place = f"settings.servers.{name}"
-        known = set(cls.__dataclass_fields__) - {"name"}
-        if unknown := sorted(set(settings) - known):
-            raise HfdError(
-                f"unknown key {unknown[0]!r}", field=place, remedy=f"Known: {sorted(known)}"
-            )
-        command = settings.get("command")
-        if not isinstance(command, list) or not command:
-            raise HfdError("must be a list: program and arguments", field=f"{place}.command")
-        if urlsplit(str(settings.get("ready", ""))).scheme not in ("http", "tcp"):
-            raise HfdError(
-                "must be http://… or tcp://host:port, which answers once the server is ready",
-                field=f"{place}.ready",
-            )
-        values = dict(settings)
-        values["command"] = tuple(str(part) for part in command)
-        values["gpus"] = tuple(int(number) for number in settings.get("gpus", ()))
-        values["env"] = {key: str(value) for key, value in settings.get("env", {}).items()}
-        return cls(name, **values)
+        spec = make_settings(cls, settings, place, name=name)
+        if not spec.command:
+            raise wrong_setting(f"{place}.command", [], "Write program and arguments")
+        if urlsplit(spec.ready).scheme not in ("http", "tcp"):
+            remedy = "Write http://… or tcp://host:port, which answers once the server is ready"
+            raise wrong_setting(f"{place}.ready", spec.ready, remedy)
+        return replace(
+            spec,
+            command=[str(part) for part in spec.command],
+            env={key: str(value) for key, value in spec.env.items()},
+        )
 
 
 def gpu_environment(gpus: Sequence[int]) -> dict[str, str]:

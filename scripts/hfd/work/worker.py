@@ -214,7 +214,9 @@ class _Worker:
         if self._model is None or self._run is None:
             take_cards(self.shard.gpus)
             started = time.monotonic()
-            self._model = create_model(self.spec.module, self.spec.settings)
+            self._model = create_model(
+                self.spec.module, self.spec.settings, self.spec.name
+            )
             declared = self._model.capabilities.voice_origin
             if self.spec.voice_origin not in (None, declared):
                 raise HfdError(

@@ -24,7 +24,7 @@ from tests.models.aero.conftest import SCRIPTS, pair_settings
 pytestmark = pytest.mark.realtime
 
 SAMPLES = 50
-PICTURES = 2  # 0.4 s each: five units
+PICTURES = 1  # 0.2 s each: three units
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_fifty_samples_survive_two_deaths_of_a_server_without_orphan_or_duplicat
         json.loads(path.read_text())["text"]
         for path in (Path("work") / "aero" / "store").glob("*/result.json")
     }
-    assert texts == {"你好, this"}
+    assert texts == {"你好"}
     left = children_of(os.getpid()) - others
     assert not [pid for pid in left if "_server.py" in command_of(pid)]
 

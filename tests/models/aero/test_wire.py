@@ -123,6 +123,8 @@ def test_pictures_are_chosen_by_exact_time():
         {"picture_fps": 6},
         {"picture_fps": "often"},
         {"urll": "ws://x"},
+        {"url": 8090},
+        {"final_event_s": "5"},
         {"wire": "config/wires/none.yaml"},
         {"servers": {"asr": {}}},
         {"tts_url": "ws://127.0.0.1:{port}/v1/tts/stream"},

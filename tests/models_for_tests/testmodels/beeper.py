@@ -13,12 +13,12 @@ import json
 import os
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hfd.errors import HfdError
 from hfd.models.base import (
     Capabilities,
     DuplexModel,
@@ -27,21 +27,24 @@ from hfd.models.base import (
     ModelBroken,
     SampleInfo,
 )
+from hfd.models.settings import make_settings
 from hfd.stream.events import Audio, Text
 from hfd.stream.units import Unit
 
 RATE = 16_000
 HOLD_LIMIT_S = 120
 """So that a worker whose test has failed does not stay for ever."""
-_DEFAULTS = {
-    "speak": True,
-    "unit_ms": 480,
-    "pace_s": 0.0,
-    "load_s": 0.0,
-    "calls": None,
-    "faults": None,
-    "temperature": 0.0,
-}
+
+
+@dataclass(frozen=True)
+class Settings:
+    speak: bool = True
+    unit_ms: int = 480
+    pace_s: float = 0.0
+    load_s: float = 0.0
+    calls: str | None = None
+    faults: str | None = None
+    temperature: float = 0.0
 
 
 def _segfault() -> None:
@@ -76,22 +79,19 @@ _FAULTS = {
 
 class Beeper(DuplexModel):
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        for key in settings:
-            if key not in _DEFAULTS:
-                raise HfdError("is unknown", field=f"settings.{key}")
-        self._settings = {**_DEFAULTS, **settings}
+        self._settings = make_settings(Settings, settings)
 
     @property
     def capabilities(self) -> Capabilities:
         return Capabilities(
-            unit_samples=self._settings["unit_ms"] * 16,
+            unit_samples=self._settings.unit_ms * 16,
             output_rate=RATE,
             clock="virtual",
             voice_origin="native_talker",
         )
 
     def load(self) -> Identity:
-        time.sleep(self._settings["load_s"])
+        time.sleep(self._settings.load_s)
         self._note("load", "")
         return Identity("beeper", None)
 
@@ -102,8 +102,8 @@ class Beeper(DuplexModel):
     def push(self, unit: Unit) -> None:
         if unit.index == 1:
             self._break()
-        time.sleep(self._settings["pace_s"])
-        while self._settings["speak"] and unit.t1 >= self._second + 1:
+        time.sleep(self._settings.pace_s)
+        while self._settings.speak and unit.t1 >= self._second + 1:
             self._second += 1
             self._emit(Text(f"{self._second} "))
             beep = np.sin(np.arange(RATE // 5) * 2 * np.pi * 440 / RATE)
@@ -122,14 +122,14 @@ class Beeper(DuplexModel):
             time.sleep(0.02)
 
     def _is_named(self, kind: str) -> bool:
-        if not self._settings["faults"]:
+        if not self._settings.faults:
             return False
-        faults = json.loads(Path(self._settings["faults"]).read_text())
+        faults = json.loads(Path(self._settings.faults).read_text())
         return self._sample.sample_id in faults.get(kind, ())
 
     def _note(self, what: str, sample_id: str) -> None:
-        if self._settings["calls"]:
-            with Path(self._settings["calls"]).open("a") as log:
+        if self._settings.calls:
+            with Path(self._settings.calls).open("a") as log:
                 log.write(json.dumps([what, sample_id, os.getpid(), time.time()]) + "\n")
 
 

@@ -11,21 +11,20 @@ import asyncio
 import threading
 import time
 from collections.abc import Coroutine, Mapping
-from dataclasses import fields
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from hfd.errors import HfdError
 from hfd.media_time import FPS
-from hfd.models.aero.conversation import Conversation, Limits
+from hfd.models.aero.conversation import Conversation
 from hfd.models.aero.ending import SampleFailure
 from hfd.models.aero.recording import Recording
+from hfd.models.aero.settings import read_settings
 from hfd.models.aero.speaker import Speaker
 from hfd.models.aero.vocab import TokenText
 from hfd.models.aero.wire import Wire
 from hfd.models.base import Capabilities, DuplexModel, Emit, Identity, ModelBroken, SampleInfo
-from hfd.models.servers import ChildServer, ServerSpec, start_all
+from hfd.models.servers import ChildServer, start_all
 from hfd.models.tts.protocol import FRAME_SAMPLES, SAMPLE_RATE
 from hfd.stream.units import Unit
 
@@ -35,54 +34,18 @@ DEATH_NOTICE_S = 0.5
 """Time in which a dead server's guardian has noticed its end."""
 TEAM_WAV = "assistant_stream.wav"
 """The name under which the team's scripts look for the wav; kept in ``side/``."""
-DEFAULTS: dict[str, Any] = {
-    "url": "ws://127.0.0.1:8090/v1/aero/realtime",
-    "tts_url": "ws://127.0.0.1:8091/v1/tts/stream",
-    "servers": {},
-    "wire": "config/wires/aero.yaml",
-    "weights": None,
-    "vocab": None,
-    "picture_fps": 1,
-    "speaker": None,
-    "language": None,
-    "record": False,
-    "max_media_s": None,
-    **{field.name: field.default for field in fields(Limits)},
-}
 
 
 class AeroModel(DuplexModel):
     """The pair of servers behind the one model interface; see the module's docstring."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        if unknown := sorted(set(settings) - set(DEFAULTS)):
-            raise HfdError(
-                f"unknown key {unknown[0]!r}",
-                field=f"settings.{unknown[0]}",
-                remedy=f"Known: {sorted(DEFAULTS)}",
-            )
-        self._settings = {**DEFAULTS, **settings}
-        self._picture_fps = _picture_rate(self._settings["picture_fps"])
-        self._limits = Limits(
-            **{field.name: self._settings[field.name] for field in fields(Limits)}
-        )
-        for name in self._settings["servers"]:
-            if name not in ("aero", "tts"):
-                raise HfdError(
-                    "there is an aero and a tts server", field=f"settings.servers.{name}"
-                )
+        self._settings = read_settings(settings)
+        self._picture_fps = self._settings.picture_rate()
         self._servers = {
-            name: ChildServer(ServerSpec.from_settings(name, value))
-            for name, value in self._settings["servers"].items()
+            name: ChildServer(spec) for name, spec in self._settings.server_specs().items()
         }
-        for key, name in (("url", "aero"), ("tts_url", "tts")):
-            if "{port}" in self._settings[key] and name not in self._servers:
-                raise HfdError(
-                    "has no port: there is no child server whose port it could be",
-                    field=f"settings.{key}",
-                    remedy=f"Write the port of the running server, or add settings.servers.{name}",
-                )
-        self._wire = Wire(ROOT / self._settings["wire"])
+        self._wire = Wire(ROOT / self._settings.wire)
         self._token_text: TokenText | None = None
         self._conversation: Conversation | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -95,15 +58,15 @@ class AeroModel(DuplexModel):
             clock="arrival",
             voice_origin="streaming_tts",
             frame_rule=f"{self._picture_fps} per second: picture floor({FPS} j / rate) for each j",
-            max_media_s=self._settings["max_media_s"],
+            max_media_s=self._settings.max_media_s,
             gpus=len({gpu for server in self._servers.values() for gpu in server.spec.gpus}),
             codec_hop_samples=FRAME_SAMPLES,
         )
 
     def load(self) -> Identity:
         start_all(self._servers.values())
-        if self._settings["vocab"]:
-            self._token_text = TokenText(Path(self._settings["vocab"]))
+        if self._settings.vocab:
+            self._token_text = TokenText(Path(self._settings.vocab))
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
             target=self._loop.run_forever, name="aero-sockets", daemon=True
@@ -111,7 +74,7 @@ class AeroModel(DuplexModel):
         self._thread.start()
         return Identity(
             "aero-realtime-4b + qwen3-tts",
-            self._settings["weights"],
+            self._settings.weights,
             {
                 "wire": {"file": self._wire.name, "sha256": self._wire.sha256},
                 "picture_fps": str(self._picture_fps),
@@ -175,32 +138,30 @@ class AeroModel(DuplexModel):
             raise ModelBroken(str(error)) from error
         return any(restarted)
 
-    def _url(self, key: str, server: str) -> str:
-        url: str = self._settings[key]
+    def _url(self, server: str) -> str:
+        url = self._settings.url if server == "aero" else self._settings.tts_url
         child = self._servers.get(server)
         return url.replace("{port}", str(child.port)) if child else url
 
     def _tts_config(self, seed: int) -> dict[str, Any]:
-        names = {key: self._settings[key] for key in ("speaker", "language")}
-        return {"seed": seed, **{key: value for key, value in names.items() if value}}
+        manner = {"speaker": self._settings.speaker, "language": self._settings.language}
+        return {"seed": seed, **{key: value for key, value in manner.items() if value}}
 
     async def _open(self, sample: SampleInfo, emit: Emit) -> None:
         self._scratch = sample.scratch
-        recording = Recording(sample.scratch if self._settings["record"] else None)
+        recording = Recording(sample.scratch if self._settings.record else None)
         self._conversation = Conversation(
-            self._wire, self._limits, self._picture_fps, self._token_text, emit, recording
+            self._wire, self._settings, self._picture_fps, self._token_text, emit, recording
         )
         await self._conversation.open(
-            self._url("url", "aero"), self._url("tts_url", "tts"), self._tts_config(sample.seed)
+            self._url("aero"), self._url("tts"), self._tts_config(sample.seed)
         )
 
     async def _tts_identity(self) -> dict[str, Any]:
         """What the TTS server says of itself, from a session that says nothing."""
         speaker = Speaker(lambda event: None, lambda error: None, Recording(None))
         try:
-            await speaker.open(
-                self._url("tts_url", "tts"), self._tts_config(0), self._limits.connect_s
-            )
+            await speaker.open(self._url("tts"), self._tts_config(0), self._settings.connect_s)
             return {key: value for key, value in speaker.ready.items() if key != "type"}
         finally:
             await speaker.close()
@@ -219,19 +180,6 @@ class AeroModel(DuplexModel):
             except HfdError as death:
                 return SampleFailure("server_died", death.problem.partition(": ")[2])
         return failure
-
-
-def _picture_rate(value: Any) -> Fraction:
-    try:
-        rate = Fraction(str(value))
-    except (ValueError, ZeroDivisionError):
-        rate = Fraction(0)
-    if not 0 < rate <= FPS:
-        raise HfdError(
-            f"must be a number above 0 and at most {FPS}, not {value!r}",
-            field="settings.picture_fps",
-        )
-    return rate
 
 
 MODEL = AeroModel

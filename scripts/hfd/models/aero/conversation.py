@@ -8,16 +8,17 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
+from hfd.media_time import FPS
 from hfd.models.aero.ending import SampleFailure, largest_burst, percentiles
 from hfd.models.aero.pictures import is_taken, jpeg
 from hfd.models.aero.recording import Recording
+from hfd.models.aero.settings import Limits
 from hfd.models.aero.speaker import MAX_FRAME_BYTES, PING_S, Speaker
 from hfd.models.aero.vocab import TokenText
 from hfd.models.aero.wire import Picture, Wire, WireEvent
@@ -29,17 +30,6 @@ SLOT_S = 0.08
 AFTER_FINAL_S = 0.1
 """How long to listen on after the final event, for a duplicate or a straggler."""
 REPLACEMENT = "\ufffd"
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Times and counts that end a sample or an utterance; docs/aero.md tells each."""
-
-    connect_s: float = 10.0
-    utterance_gap_s: float = 0.96
-    final_event_s: float = 5.0
-    speech_idle_s: float = 15.0
-    late_deltas: int = 6
 
 
 class Conversation:
@@ -164,7 +154,7 @@ class Conversation:
             return None
         self._pictures += 1
         data = await self._loop.run_in_executor(None, jpeg, taken[0])
-        return Picture(taken[0].index / 5, data)
+        return Picture(taken[0].index / FPS, data)
 
     # -- in ----------------------------------------------------------------------------------
 

@@ -15,9 +15,10 @@ from hfd.media_time import SAMPLE_RATE
 from hfd.models.base import Capabilities, DuplexModel, Emit, Identity, SampleInfo
 from hfd.models.cascade.dialogue import Dialogue
 from hfd.models.cascade.recogniser import Heard, Recogniser
-from hfd.models.cascade.settings import read_settings
+from hfd.models.cascade.settings import Settings
 from hfd.models.cascade.turns import Onset, Pause, TurnDetector, TurnEnd
 from hfd.models.cascade.voice import HOP, RATE, Voice
+from hfd.models.settings import make_settings
 from hfd.stream.events import Audio, Control, ControlKind, Metric, Text
 from hfd.stream.units import Unit
 
@@ -48,7 +49,7 @@ class Cascade(DuplexModel):
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        self._settings = read_settings(settings)
+        self._settings = make_settings(Settings, settings)
 
     @property
     def capabilities(self) -> Capabilities:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated
 
-from hfd.errors import HfdError
+from hfd.models.settings import Range
 
 
 @dataclass(frozen=True)
@@ -23,36 +22,7 @@ class Settings:
             understand.
     """
 
-    endpoint_ms: float = 700
-    onset_ms: float = 200
-    vad_threshold: float = 0.5
-    min_logprob: float = -0.8
-
-
-_LIMITS = {
-    "endpoint_ms": (100, 10_000),
-    "onset_ms": (32, 2_000),
-    "vad_threshold": (0.2, 0.95),
-    "min_logprob": (-10, 0),
-}
-
-
-def read_settings(settings: Mapping[str, Any]) -> Settings:
-    """Check the settings of one model.
-
-    Raises:
-        HfdError: an unknown key, or a value that is no number in its range.
-    """
-    known = [field.name for field in fields(Settings)]
-    for name, value in settings.items():
-        if name not in known:
-            raise _error(name, "is no setting of cascade", f"Use one of {', '.join(known)}")
-        low, high = _LIMITS[name]
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not number or not low <= value <= high:
-            raise _error(name, f"is {value!r}", f"Use a number from {low} to {high}")
-    return Settings(**settings)
-
-
-def _error(name: str, problem: str, remedy: str) -> HfdError:
-    return HfdError(problem, file="config/models.yaml", field=f"settings.{name}", remedy=remedy)
+    endpoint_ms: Annotated[float, Range(100, 10_000)] = 700
+    onset_ms: Annotated[float, Range(32, 2_000)] = 200
+    vad_threshold: Annotated[float, Range(0.2, 0.95)] = 0.5
+    min_logprob: Annotated[float, Range(-10, 0)] = -0.8

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import os
-import types
-import typing
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from hfd.errors import HfdError
 from hfd.models.base import Clock
 from hfd.models.duplexomni.s2 import S2Settings
+from hfd.models.settings import Range, Share, make_settings, wrong_setting
 
 SYSTEM_PROMPT = "你是视频通话助手\n你的助手风格是：控场型。\n你的开场方式要求：先短答不展开。"
 """One of the forms the model was trained with: role, one of 5 styles, one of 4 openings."""
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -49,12 +46,12 @@ class StackLaunch:
     python: str
     thinker_weights: str
     talker_weights: str
-    thinker_tp: int = 4
-    talker_tp: int = 4
+    thinker_tp: Annotated[int, Range(1, 64)] = 4
+    talker_tp: Annotated[int, Range(1, 64)] = 4
     max_model_len: int = 65536
-    thinker_gpu_share: float = 0.8
-    talker_gpu_share: float = 0.6
-    mtp_gpu_share: float = 0.12
+    thinker_gpu_share: Share = 0.8
+    talker_gpu_share: Share = 0.6
+    mtp_gpu_share: Share = 0.12
     talker_temperature: float = 1.0
     talker_top_p: float = 0.9
     talker_top_k: int = 50
@@ -81,12 +78,12 @@ class Settings:
 
     stack: StackUrls | StackLaunch
     clock: Clock = "arrival"
-    picture_interval: int = 4
-    picture_short_side: int = 784
-    jpeg_quality: int = 85
+    picture_interval: Annotated[int, Range(1, 888)] = 4
+    picture_short_side: Annotated[int, Range(32, 2160)] = 784
+    jpeg_quality: Annotated[int, Range(1, 100)] = 85
     system_prompt: str = SYSTEM_PROMPT
     temperature: float = 0.01
-    max_tokens: int = 999
+    max_tokens: Annotated[int, Range(64, 4096)] = 999
     request_timeout_s: float = 120.0
     weights_revision: str | None = None
     s2: S2Settings | None = None
@@ -109,7 +106,8 @@ def filled(stack: StackUrls | StackLaunch) -> StackUrls | StackLaunch:
     for name, value in vars(stack).items():
         values[name] = os.path.expandvars(value) if isinstance(value, str) else value
         if "$" in str(values[name]):
-            raise _wrong(f"settings.stack.{name}", value, "Set the environment variable it names")
+            remedy = "Set the environment variable it names"
+            raise wrong_setting(f"settings.stack.{name}", value, remedy)
     return replace(stack, **values)
 
 
@@ -119,40 +117,15 @@ def read_settings(settings: Mapping[str, Any]) -> Settings:
     Raises:
         HfdError: unknown or missing key, impossible value, or S2 with the virtual clock.
     """
-    values = dict(settings)
-    stack = _mapping(values.pop("stack", None), "settings.stack")
-    stack_type = StackUrls if "thinker_url" in stack else StackLaunch
-    s2 = values.pop("s2", None)
-    found = _build(
-        Settings,
-        values,
-        "settings",
-        stack=_build(stack_type, stack, "settings.stack"),
-        s2=None if s2 is None else _build(S2Settings, _mapping(s2, "settings.s2"), "settings.s2"),
+    stack = settings.get("stack", {})
+    are_up = isinstance(stack, Mapping) and "thinker_url" in stack
+    kind = StackUrls if are_up else StackLaunch
+    found = make_settings(
+        Settings, {**settings, "stack": make_settings(kind, stack, "settings.stack")}
     )
-    _check_ranges(found)
+    if found.s2 is not None:
+        _check_s2(found.s2, found.clock)
     return found
-
-
-def _check_ranges(settings: Settings) -> None:
-    if settings.clock not in ("arrival", "virtual"):
-        raise _wrong("settings.clock", settings.clock, "Write arrival or virtual")
-    for key, least, most in (
-        ("picture_interval", 1, 888),
-        ("picture_short_side", 32, 2160),
-        ("jpeg_quality", 1, 100),
-        ("max_tokens", 64, 4096),
-    ):
-        if not least <= getattr(settings, key) <= most:
-            value = getattr(settings, key)
-            raise _wrong(f"settings.{key}", value, f"Write a number from {least} to {most}")
-    if (
-        isinstance(settings.stack, StackLaunch)
-        and min(settings.stack.thinker_tp, settings.stack.talker_tp) < 1
-    ):
-        raise _wrong("settings.stack", "0 GPUs", "Give thinker_tp and talker_tp one GPU or more")
-    if settings.s2 is not None:
-        _check_s2(settings.s2, settings.clock)
 
 
 def _check_s2(s2: S2Settings, clock: Clock) -> None:
@@ -163,45 +136,5 @@ def _check_s2(s2: S2Settings, clock: Clock) -> None:
             remedy="Set clock: arrival, or s2: null",
         )
     if urlsplit(s2.url).scheme not in ("http", "https") or "@" in s2.url:
-        raise _wrong("settings.s2.url", s2.url, "Write http(s)://host/v1, without a key in it")
-
-
-def _build(kind: type[T], values: Mapping[str, Any], place: str, **made: Any) -> T:
-    """Make a settings object; every value must have its field's type, every key a field."""
-    hints = typing.get_type_hints(kind)
-    known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
-    if unknown := sorted(set(values) - (set(known) - set(made))):
-        raise HfdError(f"unknown key {unknown[0]!r}", field=place, remedy=f"Known: {sorted(known)}")
-    for key, value in values.items():
-        if not _fits(value, hints[key]):
-            raise _wrong(f"{place}.{key}", value, f"Write {_type_name(hints[key])}")
-    try:
-        return kind(**values, **made)
-    except TypeError as error:
-        missing = str(error).partition(": ")[2] or str(error)
-        raise HfdError(f"is missing: {missing}", field=place) from error
-
-
-def _fits(value: Any, hint: Any) -> bool:
-    if typing.get_origin(hint) in (types.UnionType, typing.Union):
-        return any(_fits(value, part) for part in typing.get_args(hint))
-    if typing.get_origin(hint) is typing.Literal:
-        return isinstance(value, str)
-    plain = typing.get_origin(hint) or hint
-    if plain in (int, float) and isinstance(value, bool):
-        return False
-    return isinstance(value, int | float if plain is float else plain)
-
-
-def _type_name(hint: Any) -> str:
-    return getattr(hint, "__name__", str(hint))
-
-
-def _mapping(value: Any, place: str) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise _wrong(place, value, "Write its keys (docs/duplexomni.md)")
-    return value
-
-
-def _wrong(place: str, value: Any, remedy: str) -> HfdError:
-    return HfdError(f"{value!r} does not fit", field=place, remedy=remedy)
+        remedy = "Write http(s)://host/v1, without a key in it"
+        raise wrong_setting("settings.s2.url", s2.url, remedy)
