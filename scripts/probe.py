@@ -42,7 +42,7 @@ def main(argv: list[str] | None = None) -> int:
     chosen = sorted(samples, key=lambda s: s.task != "hesitation")[: args.samples]
     if not chosen:
         raise HfdError("has no sample with an adapter to probe", file=args.manifest)
-    model = create_model(spec.module, spec.settings)
+    model = create_model(spec.module, spec.settings, spec.name)
     identity = model.load()
     bench = Bench(model, Run(spec.name, spec.module, spec.settings, spec.seed, identity))
     try:

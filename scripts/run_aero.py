@@ -9,7 +9,8 @@ from __future__ import annotations
 import argparse
 
 from hfd.errors import run_cli
-from hfd.models.aero import DEFAULTS, TEAM_WAV
+from hfd.models.aero import TEAM_WAV
+from hfd.models.aero.settings import Settings
 from hfd.work.by_hand import add_common_options, parse_settings, run_by_hand
 from hfd.work.spec import ModelSpec
 
@@ -17,8 +18,8 @@ from hfd.work.spec import ModelSpec
 def main(argv: list[str] | None = None) -> int:
     """Entry point; 1 if a sample failed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--url", default=DEFAULTS["url"], help="Aero server (%(default)s)")
-    parser.add_argument("--tts-url", default=DEFAULTS["tts_url"], help="TTS server (%(default)s)")
+    parser.add_argument("--url", default=Settings.url, help="Aero server (%(default)s)")
+    parser.add_argument("--tts-url", default=Settings.tts_url, help="TTS server (%(default)s)")
     parser.add_argument("--record", action="store_true", help="keep the raw frames of both sockets")
     parser.add_argument(
         "--max-lag", type=float, default=0.5, help="seconds; a unit sent later fails the sample"

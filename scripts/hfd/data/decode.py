@@ -38,7 +38,6 @@ class Decoded:
         times: time of every picture, in seconds.
         pcm: int16, shape [samples]: all that was decoded, channels by mean, from time 0.
         frozen_run: pictures at the end that equal the last one (itself too), at most 64.
-        tail_difference: largest luma difference inside the last 15 pictures.
         frames_sha256: over the digests of all pictures (docs/formats.md), or None without any.
         errors: what the decoders complained about, and why decoding stopped if it did.
     """
@@ -52,7 +51,6 @@ class Decoded:
     times: list[Fraction] = field(default_factory=list)
     pcm: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int16))
     frozen_run: int = 0
-    tail_difference: int = 0
     frames_sha256: str | None = None
     errors: list[str] = field(default_factory=list)
 
@@ -140,10 +138,9 @@ class _Pictures:
             return
         found.frames_sha256 = self._hash.hexdigest()
         last = self._last[-1]
-        differences = [_difference(picture, last) for picture in reversed(self._last)]
-        still = itertools.takewhile(lambda pair: pair[0] < STILL_LUMA, differences)
+        backwards = reversed(self._last)
+        still = itertools.takewhile(lambda p: _difference(p, last) < STILL_LUMA, backwards)
         found.frozen_run = sum(1 for _ in still)
-        found.tail_difference = max(peak for _, peak in differences[:15])
 
 
 class _Sound:
@@ -176,9 +173,6 @@ def _luma(frame: av.VideoFrame) -> np.ndarray:
     return rows[::step, : plane.width : step].copy()
 
 
-def _difference(a: np.ndarray, b: np.ndarray) -> tuple[float, int]:
-    """Mean and largest absolute difference; pictures of two sizes differ altogether."""
-    if a.shape != b.shape:
-        return 255.0, 255
-    apart = np.abs(a.astype(np.int16) - b)
-    return float(apart.mean()), int(apart.max())
+def _difference(a: np.ndarray, b: np.ndarray) -> float:
+    """Mean absolute difference; pictures of two sizes differ altogether."""
+    return float(np.abs(a.astype(np.int16) - b).mean()) if a.shape == b.shape else 255.0

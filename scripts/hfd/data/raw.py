@@ -105,7 +105,7 @@ def read_raw(
     if unknown:
         raise HfdError(
             f"{sorted(unknown)[0]!r} is no field of a raw row",
-            file="config",
+            file="config/config.yaml",
             field="raw.fields",
             remedy=f"Use one of {', '.join(DEFAULT_FIELDS)}",
         )

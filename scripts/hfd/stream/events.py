@@ -57,7 +57,13 @@ class Audio:
 
 @dataclass(frozen=True)
 class Control:
-    """A decision of the model, for example that it starts to speak."""
+    """A decision of the model, for example that it starts to speak.
+
+    Attributes:
+        kind: the decision.
+        detail: more about it, JSON values by name.
+        input_seq: index of the last unit it depends on; None: the last one pushed.
+    """
 
     kind: ControlKind
     detail: Mapping[str, Any] = field(default_factory=dict)
@@ -71,6 +77,7 @@ class Metric:
     Attributes:
         name: what was measured, for example ``prefill``.
         values: JSON values by name; keys carry their unit (``compute_s``, ``context_tokens``).
+        input_seq: index of the last unit it depends on; None: the last one pushed.
     """
 
     name: str

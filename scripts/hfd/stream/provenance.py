@@ -55,5 +55,8 @@ def _gpus() -> list[str]:
     if not shutil.which("nvidia-smi"):
         return []
     query = ["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]
-    done = subprocess.run(query, capture_output=True, text=True, check=False, timeout=30)
+    try:
+        done = subprocess.run(query, capture_output=True, text=True, check=False, timeout=30)
+    except subprocess.TimeoutExpired:  # a finished sample must not be lost to it
+        return ["unknown: nvidia-smi did not answer"]
     return done.stdout.strip().splitlines() if done.returncode == 0 else []

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hfd.data.adapter import read_adapter
 from hfd.data.manifest import Sample
 from hfd.files import sha256_file
 from hfd.stream.provenance import code_version, environment
@@ -26,17 +27,36 @@ AUDIBLE = 33
 """Smallest int16 magnitude that counts as sound (-60 dBFS)."""
 
 
-def build_result(
-    run: Run,
-    caps: Capabilities,
-    sample: Sample,
-    info: MediaInfo,
-    recorder: Recorder,
-    sent: InputLog,
-    ending: dict[str, Any],
-) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Streamed:
+    """A sample whose stream is over: what its two records are made of.
+
+    Attributes:
+        run: what the worker's samples share.
+        caps: the model's capabilities.
+        sample: its manifest row.
+        qend: end of the user's last words in media seconds, None where no adapter tells it.
+        info: the file's length and size.
+        recorder: everything the model said.
+        sent: everything it was sent.
+        ending: what the model said of the end.
+    """
+
+    run: Run
+    caps: Capabilities
+    sample: Sample
+    qend: float | None
+    info: MediaInfo
+    recorder: Recorder
+    sent: InputLog
+    ending: Mapping[str, Any]
+
+
+def build_result(streamed: Streamed) -> dict[str, Any]:
     """The content of result.json; silence is a valid result (``no_response``)."""
-    out, playback = recorder.outputs, recorder.playback
+    caps, sample, info = streamed.caps, streamed.sample, streamed.info
+    ending, sent = streamed.ending, streamed.sent
+    out, playback = streamed.recorder.outputs, streamed.recorder.playback
     rate = playback.rate
     audible = np.flatnonzero(np.abs(playback.track().astype(np.int32)) >= AUDIBLE)
     first_audio = int(audible[0]) / rate if len(audible) else None
@@ -49,7 +69,7 @@ def build_result(
     return {
         "schema": RESULT_SCHEMA,
         "sample_id": sample.sample_id,
-        "model": run.name,
+        "model": streamed.run.name,
         "task": sample.task,
         "status": "ok" if text.strip() or first_audio is not None else "no_response",
         "text": text,
@@ -57,7 +77,7 @@ def build_result(
         "first_token_s": out.texts[0]["t"] if out.texts else None,
         "first_audio_s": first_audio,
         "end_s": max(ends) if ends else None,
-        "qend": read_adapter(sample.adapter).qend if sample.adapter else None,
+        "qend": streamed.qend,
         "text_events": out.texts,
         "audio_arrivals": out.audio,
         "segments": segments,
@@ -78,21 +98,27 @@ def build_result(
 
 
 def build_provenance(
-    run: Run,
-    caps: Capabilities,
-    sample: Sample,
-    info: MediaInfo,
-    recorder: Recorder,
-    sent: InputLog,
+    streamed: Streamed,
     lines: TraceWriter,
-    wav_sha: str,
+    *,
+    wav_sha256: str,
     fingerprint: str,
     attempt: int,
     wall_anchor: str,
-    ending: dict[str, Any],
 ) -> dict[str, Any]:
-    """The content of provenance.json; no path, user name or secret enters it."""
-    out, playback = recorder.outputs, recorder.playback
+    """The content of provenance.json; no path, user name or secret enters it.
+
+    Args:
+        streamed: the sample.
+        lines: its closed trace.
+        wav_sha256: hash of its wav.
+        fingerprint: hash of what makes the result valid.
+        attempt: how many times the sample has been tried.
+        wall_anchor: date and time at which it began.
+    """
+    run, caps, sample = streamed.run, streamed.caps, streamed.sample
+    info, sent = streamed.info, streamed.sent
+    out, playback = streamed.recorder.outputs, streamed.recorder.playback
     return {
         "schema": PROVENANCE_SCHEMA,
         "sample_id": sample.sample_id,
@@ -137,9 +163,9 @@ def build_provenance(
             "underrun_s": out.underrun_samples / playback.rate,
         },
         "steps": {"n": out.metrics, "compute_s": sent.compute_s},
-        "ending": dict(ending),
+        "ending": dict(streamed.ending),
         "wav": {
-            "sha256": wav_sha,
+            "sha256": wav_sha256,
             "sample_rate": playback.rate,
             "samples": max(playback.end, round(info.seconds * playback.rate)),
             "placement": "arrival_queue",

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import soundfile
 
+from hfd.data.adapter import read_adapter
 from hfd.data.manifest import Sample
 from hfd.data.media import to_int16
 from hfd.errors import HfdError
@@ -25,12 +26,12 @@ from hfd.stream import trace
 from hfd.stream.clock import RunClock, make_clock
 from hfd.stream.reader import MediaInfo, probe, read_units
 from hfd.stream.recorder import Recorder
-from hfd.stream.result import build_provenance, build_result
+from hfd.stream.result import Streamed, build_provenance, build_result
 from hfd.stream.run import InputLog, Run
 from hfd.stream.units import SampleInfo, Unit
 
 if TYPE_CHECKING:
-    from hfd.models.base import DuplexModel
+    from hfd.models.base import Capabilities, DuplexModel
 
 _READ_AHEAD_UNITS = 16
 
@@ -70,7 +71,8 @@ def run_sample(
         The content of result.json.
 
     Raises:
-        HfdError: the file is broken, does not fit the model, or the run was not online.
+        HfdError: the file or the adapter is broken, the file does not fit the model, or the run
+            was not online.
         Exception: whatever the model raised; `out_dir` then holds no result.
     """
     caps = model.capabilities
@@ -81,6 +83,7 @@ def run_sample(
             file=sample.video,
             remedy="Nothing is ever cropped: leave this sample out for this model",
         )
+    qend = read_adapter(sample.adapter).qend if sample.adapter else None  # before any compute
     side = out_dir / "side"
     side.mkdir()
     shown = SampleInfo(
@@ -115,21 +118,15 @@ def run_sample(
             model.close()
     with suppress(OSError):
         side.rmdir()  # stays if the model left files
-    wav_sha = _write_wav(out_dir, recorder, info)
-    result = build_result(run, caps, sample, info, recorder, sent, ending)
+    streamed = Streamed(run, caps, sample, qend, info, recorder, sent, ending)
+    result = build_result(streamed)
     provenance = build_provenance(
-        run,
-        caps,
-        sample,
-        info,
-        recorder,
-        sent,
+        streamed,
         lines,
-        wav_sha,
-        fingerprint,
-        attempt,
-        wall_anchor,
-        ending,
+        wav_sha256=_write_wav(out_dir, recorder, info),
+        fingerprint=fingerprint,
+        attempt=attempt,
+        wall_anchor=wall_anchor,
     )
     # Plain writes: the folder becomes visible, flushed and whole, only when the worker moves it.
     (out_dir / "result.json").write_text(json_text(result), encoding="utf-8")
@@ -140,7 +137,7 @@ def run_sample(
 
 def _drive(
     model: DuplexModel,
-    caps: Any,
+    caps: Capabilities,
     sample: Sample,
     info: MediaInfo,
     recorder: Recorder,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import contextlib
 import json
 from fractions import Fraction
 from pathlib import Path
@@ -13,8 +15,10 @@ import yaml
 
 from hfd.errors import HfdError
 from hfd.models.aero import AeroModel
-from hfd.models.aero.ending import largest_burst
+from hfd.models.aero.ending import SampleFailure, largest_burst
 from hfd.models.aero.pictures import is_taken
+from hfd.models.aero.recording import Recording
+from hfd.models.aero.speaker import Speaker
 from hfd.models.aero.wire import Picture, Wire
 from hfd.stream.units import Unit
 
@@ -137,6 +141,17 @@ def test_a_wrong_setting_is_refused_by_name(settings):
 
 def test_the_picture_rate_is_on_record():
     assert AeroModel({"picture_fps": 2}).capabilities.frame_rule.startswith("2 per second")
+
+
+def test_text_that_can_no_longer_be_spoken_fails_the_sample():
+    async def speak_late():
+        speaker = Speaker(lambda event: None, lambda error: None, Recording(None))
+        with contextlib.suppress(SampleFailure):
+            await speaker.finish(idle_s=0.01)  # nobody answers
+        speaker.say("late", 0, 0.0)
+
+    with pytest.raises(SampleFailure, match="not_online: text came after its end"):
+        asyncio.run(speak_late())
 
 
 def test_bursts_are_counted_within_their_window():

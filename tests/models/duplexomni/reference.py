@@ -14,6 +14,7 @@ import json
 import threading
 import time
 import wave
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -66,7 +67,7 @@ class _QuietServer(ThreadingHTTPServer):
         """A client that hangs up in mid-answer is no news."""
 
 
-class _Server:
+class _Server(ABC):
     """A server in a thread; `busy_s` is the time spent in each POST, reading it included."""
 
     def __init__(self, port: int = 0) -> None:
@@ -87,9 +88,9 @@ class _Server:
     def get(self, path: str) -> dict[str, Any]:
         return {"ok": True}
 
+    @abstractmethod
     def post(self, path: str, body: bytes) -> tuple[int, dict[str, str], bytes] | None:
         """Answer, or None to break the connection without one."""
-        raise NotImplementedError
 
     def delete(self, path: str) -> None:
         pass

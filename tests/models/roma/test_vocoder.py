@@ -119,5 +119,4 @@ def test_chunks_come_near_the_one_call_waveform(steps):
     def distance(a, b):
         return float(np.sqrt(np.mean((a - b) ** 2) / np.mean(b**2)))
 
-    print("relative difference", distance(chunked, exact), "other noise", distance(other, exact))
     assert distance(chunked, exact) < 0.2 * distance(other, exact)

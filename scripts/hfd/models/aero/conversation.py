@@ -236,7 +236,12 @@ class Conversation:
     # -- end ---------------------------------------------------------------------------------
 
     async def _end_of_text(self) -> str:
-        """Wait for the final event, the end of the socket, or silence; say which it was."""
+        """Wait for the end of the text.
+
+        Returns:
+            ``server_done`` (the final event came), ``server_closed`` (the socket was closed in
+            order) or ``idle_timeout`` (the server said nothing more).
+        """
         await self._sender
         while not self._closed:
             self._activity.clear()

@@ -8,9 +8,6 @@ import numpy as np
 
 from hfd.errors import HfdError
 
-GOOD_ENDS = ("server_done", "server_closed", "idle_timeout")
-"""The server said that it was done; closed the socket in order; said nothing more."""
-
 FAILURES = (
     "aero_connect_failed",
     "aero_socket_lost",

