@@ -25,7 +25,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
-from tests.models.duplexomni.weights import fake_weights  # noqa: E402
+from tests.models.duplexomni.weights import fake_weights, reference_stack  # noqa: E402
 
 from hfd.errors import run_cli  # noqa: E402
 from hfd.models.base import SampleInfo  # noqa: E402
@@ -69,16 +69,8 @@ def measure(slices: int, width: int, height: int, folder: Path) -> dict[str, obj
     os.environ["CUDA_VISIBLE_DEVICES"] = "0,1"
     os.environ["REFERENCE_LIGHT"] = "1"
     os.environ["REFERENCE_DELAY_S"] = "0.06"  # a real thinker takes longer
-    stack = {
-        "server_root": str(ROOT / "tests" / "models" / "duplexomni"),
-        "python": sys.executable,
-        "thinker_weights": str(weights),
-        "talker_weights": str(weights),
-        "thinker_tp": 1,
-        "talker_tp": 1,
-        "gpu_memory_gib": 141,
-    }
-    model = create_model("duplexomni", {"stack": stack, "clock": "virtual"})
+    settings = {"stack": reference_stack(weights), "clock": "virtual"}
+    model = create_model("duplexomni", settings)
     wall, cpu = [], []
     try:
         model.load()

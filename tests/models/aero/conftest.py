@@ -28,7 +28,7 @@ def server_settings(script: str) -> dict:
         "command": [sys.executable, str(HERE / script), "{port}"],
         "ready": "http://127.0.0.1:{port}/health",
         "env": {"PYTHONPATH": os.pathsep.join([str(SCRIPTS), str(HERE.parents[2])])},
-        "ready_timeout_s": 20,
+        "ready_timeout_s": 60,
     }
 
 

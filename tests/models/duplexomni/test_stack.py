@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from hfd.models.duplexomni.settings import StackLaunch, read_settings
 from hfd.models.duplexomni.weights import describe_weights
 from hfd.models.registry import create_model
 from tests.models.duplexomni.conftest import drive, units
-from tests.models.duplexomni.weights import fake_weights
+from tests.models.duplexomni.weights import fake_weights, reference_stack
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
@@ -28,16 +27,7 @@ def launch(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(ROOT / "scripts")]))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-a,GPU-b")
     weights = fake_weights(tmp_path / "weights")
-    stack = {
-        "server_root": str(HERE),
-        "python": sys.executable,
-        "thinker_weights": str(weights),
-        "talker_weights": str(weights),
-        "thinker_tp": 1,
-        "talker_tp": 1,
-        "gpu_memory_gib": 141,
-        "ready_timeout_s": 20,
-    }
+    stack = {**reference_stack(weights), "ready_timeout_s": 60}
 
     def settings(**more):
         return {"stack": {**stack, **more}, "clock": "virtual", "picture_short_side": 48}

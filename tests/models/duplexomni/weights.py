@@ -4,11 +4,26 @@ from __future__ import annotations
 
 import json
 import struct
+import sys
 from pathlib import Path
+from typing import Any
 
 GIB = 2**30
 SIZES = {"thinker": 59.0, "talker": 5.8, "code2wav": 0.4}
 """GiB of bf16, about as in the public base model."""
+
+
+def reference_stack(weights: Path) -> dict[str, Any]:
+    """Settings of a stack of the reference servers (serving_core/), which read those weights."""
+    return {
+        "server_root": str(Path(__file__).parent),
+        "python": sys.executable,
+        "thinker_weights": str(weights),
+        "talker_weights": str(weights),
+        "thinker_tp": 1,
+        "talker_tp": 1,
+        "gpu_memory_gib": 141,
+    }
 
 
 def fake_weights(folder: Path, dtype: str = "BF16", **gib: float) -> Path:

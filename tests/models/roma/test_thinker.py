@@ -54,6 +54,20 @@ class Stream:
         positions = units.unit_positions(self.position, self.grid)
         self._feed([*opening, *media, *closing], embeds, positions)
 
+    def upstream_positions(self):
+        """What `get_rope_index` says of the same sequence, int64 [3, tokens]."""
+        whole = self.whole()
+        wanted, _ = self.parts.model.thinker.get_rope_index(
+            whole["input_ids"],
+            None,
+            whole["video_grid_thw"],
+            whole["attention_mask"],
+            True,
+            whole["feature_attention_mask"].sum(-1),
+            whole["video_second_per_grid"],
+        )
+        return wanted[:, 0].long()
+
     def whole(self):
         """Arguments of upstream's forward for the same sequence in one pass."""
         count, grid = len(self.patches), self.grid
@@ -98,18 +112,8 @@ def test_seconds_and_a_reply_fed_one_by_one_equal_one_pass(conversation):
 
 
 def test_positions_equal_upstream_with_a_reply_in_the_middle(conversation):
-    whole = conversation.whole()
-    wanted, _ = conversation.parts.model.thinker.get_rope_index(
-        whole["input_ids"],
-        None,
-        whole["video_grid_thw"],
-        whole["attention_mask"],
-        True,
-        whole["feature_attention_mask"].sum(-1),
-        whole["video_second_per_grid"],
-    )
     own = torch.cat(conversation.positions, dim=1)
-    assert torch.equal(wanted[:, 0].long(), own)
+    assert torch.equal(conversation.upstream_positions(), own)
 
 
 @pytest.mark.parametrize("size", [*SHAPES, (2000, 60), (60, 2000)])
@@ -119,17 +123,7 @@ def test_positions_equal_upstream_without_replies(parts, snapshot, size):
         stream.text([1, 2, 3])
         for unit in make_units(3, width=size[0], height=size[1]):
             stream.unit(unit)
-    whole = stream.whole()
-    wanted, _ = parts.model.thinker.get_rope_index(
-        whole["input_ids"],
-        None,
-        whole["video_grid_thw"],
-        whole["attention_mask"],
-        True,
-        whole["feature_attention_mask"].sum(-1),
-        whole["video_second_per_grid"],
-    )
-    assert torch.equal(wanted[:, 0].long(), torch.cat(stream.positions, dim=1))
+    assert torch.equal(stream.upstream_positions(), torch.cat(stream.positions, dim=1))
 
 
 def test_sound_heard_per_second_equals_a_batch_of_seconds(parts, snapshot):

@@ -10,7 +10,7 @@ import base64
 import json
 import struct
 
-SAMPLE_RATE = 16_000
+from hfd.media_time import SAMPLE_RATE
 
 
 def wav_16k(pcm: bytes) -> bytes:
