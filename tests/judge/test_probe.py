@@ -158,7 +158,7 @@ def test_the_needle_speaks_where_the_trace_reports_no_context(metric, truncated,
 
 
 def test_the_command_writes_a_verdict_that_the_audit_reads(world, tmp_path, monkeypatch):
-    monkeypatch.setattr(probe, "create_model", lambda module, settings: Talker(settings))
+    monkeypatch.setattr(probe, "create_model", lambda module, settings, name: Talker(settings))
     out = tmp_path / "prefix" / "talker.json"
     spec = ModelSpec("talker", "talker", {"silence_s": 0.4}).to_json()
     probe.main(
