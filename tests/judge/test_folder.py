@@ -45,8 +45,8 @@ def test_other_units_clocks_and_silent_models_are_clean_too(
 def test_a_disk_that_stalls_makes_no_honest_run_suspect(world, monkeypatch):
     stalls, write = [0.9], TraceWriter.write
 
-    def stalling(self, kind, t, **fields):
-        write(self, kind, t, **fields)
+    def stalling(self, kind, *moment, **fields):
+        write(self, kind, *moment, **fields)
         if kind == "text" and stalls:
             time.sleep(stalls.pop())
 

@@ -6,7 +6,7 @@ import base64
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,13 @@ from hfd.stream.trace import TraceWriter
 _CUTS = (ControlKind.STOP, ControlKind.INTERRUPT)
 _MOST_FORGIVEN_S = 0.1
 """A disk that stalls counts as compute: the audit allows no more time that nobody counts."""
+
+
+class _Moment(NamedTuple):
+    """One moment on both clocks, read together: a machine may pause before the line is written."""
+
+    t: float
+    mono_ns: int
 
 
 @dataclass
@@ -62,40 +69,45 @@ class Recorder:
         """Write an ``input`` line; outputs depend on this unit from now on."""
         with self._lock:
             # Read inside the lock, like every time in the trace: lines stay in order of time.
-            self._trace.write("input", self._now(), unit=unit, **fields)
+            self._trace.write("input", *self._now(), unit=unit, **fields)
             self._pushed = unit
 
     def line(self, kind: str, **fields: Any) -> None:
         """Write a line of the session itself at the present time."""
         with self._lock:
-            self._trace.write(kind, self._now(), **fields)
+            self._trace.write(kind, *self._now(), **fields)
 
     def emit(self, event: Event) -> None:
         """Take one event at the moment it exists (the `Emit` that models are given)."""
         with self._lock:
             if self._stopped:
                 raise RuntimeError(f"the sample is over, but the model still emits {event!r:.80}")
-            t = self._now()
-            began = time.perf_counter()  # after t: what is forgiven never reaches back behind it
+            at = self._now()
+            began = time.perf_counter()  # after `at`: what is forgiven never reaches back behind it
             input_seq = self._checked_input_seq(event)
             match event:
                 case Text():
-                    self._text(event, t, input_seq)
+                    self._text(event, at, input_seq)
                 case Audio():
-                    self._audio(event, t, input_seq)
+                    self._audio(event, at, input_seq)
                 case Control():
-                    self._control(event, t, input_seq)
+                    self._control(event, at, input_seq)
                 case Metric():
                     self.outputs.metrics += 1
                     self._trace.write(
-                        "metric", t, name=event.name, values=dict(event.values), input_seq=input_seq
+                        "metric",
+                        *at,
+                        name=event.name,
+                        values=dict(event.values),
+                        input_seq=input_seq,
                     )
             if self._clock is not None and threading.get_ident() == self._stepper:
                 # Another thread writes beside the step, so it takes no time from it.
                 self._clock.forgive(min(time.perf_counter() - began, _MOST_FORGIVEN_S))
 
-    def _now(self) -> float:
-        return round(self._clock.now(), 6) if self._clock is not None else 0.0
+    def _now(self) -> _Moment:
+        t = round(self._clock.now(), 6) if self._clock is not None else 0.0
+        return _Moment(t, time.monotonic_ns())
 
     def _checked_input_seq(self, event: Event) -> int:
         if event.input_seq is None:
@@ -108,25 +120,25 @@ class Recorder:
             raise ValueError("a model cannot speak before its first unit")
         return seq
 
-    def _text(self, event: Text, t: float, input_seq: int) -> None:
+    def _text(self, event: Text, at: _Moment, input_seq: int) -> None:
         if not event.delta:
             return
-        self.outputs.texts.append({"t": t, "delta": event.delta, "input_seq": input_seq})
-        self._trace.write("text", t, delta=event.delta, input_seq=input_seq)
+        self.outputs.texts.append({"t": at.t, "delta": event.delta, "input_seq": input_seq})
+        self._trace.write("text", *at, delta=event.delta, input_seq=input_seq)
 
-    def _audio(self, event: Audio, t: float, input_seq: int) -> None:
+    def _audio(self, event: Audio, at: _Moment, input_seq: int) -> None:
         pcm, clipped = _as_int16(event.pcm)
         if not len(pcm):
             return
         before = self.playback.end
-        play_at = self.playback.add(pcm, t)
+        play_at = self.playback.add(pcm, at.t)
         if self._turn_open:
             self.outputs.underrun_samples += play_at - before
         self._turn_open = True
         self.outputs.clipped += clipped
         self.outputs.audio.append(
             {
-                "t": t,
+                "t": at.t,
                 "samples": len(pcm),
                 "play_at_s": play_at / self.playback.rate,
                 "input_seq": input_seq,
@@ -134,7 +146,7 @@ class Recorder:
         )
         self._trace.write(
             "audio",
-            t,
+            *at,
             samples=len(pcm),
             play_at=play_at,
             pcm=base64.b64encode(pcm.tobytes()).decode(),
@@ -142,20 +154,20 @@ class Recorder:
             input_seq=input_seq,
         )
 
-    def _control(self, event: Control, t: float, input_seq: int) -> None:
+    def _control(self, event: Control, at: _Moment, input_seq: int) -> None:
         kind = ControlKind(event.kind)
         fields: dict[str, Any] = {}
         if kind in _CUTS:
-            cut_at, cleared = self.playback.cut(t)
+            cut_at, cleared = self.playback.cut(at.t)
             fields = {"cut_at": cut_at, "cleared": cleared}
         if kind in (*_CUTS, ControlKind.TURN_END, ControlKind.LISTEN):
             self._turn_open = False
         detail = dict(event.detail)
         self.outputs.controls.append(
-            {"t": t, "control": kind.value, "input_seq": input_seq, "detail": detail, **fields}
+            {"t": at.t, "control": kind.value, "input_seq": input_seq, "detail": detail, **fields}
         )
         self._trace.write(
-            "control", t, control=kind.value, detail=detail, input_seq=input_seq, **fields
+            "control", *at, control=kind.value, detail=detail, input_seq=input_seq, **fields
         )
 
 

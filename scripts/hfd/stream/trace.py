@@ -28,14 +28,21 @@ class TraceWriter:
         self.tail = _FIRST_PREV
         """SHA-256 of the last line."""
 
-    def write(self, kind: str, t: float, **fields: Any) -> None:
-        """Add one line; `t` is the run's time in media seconds."""
+    def write(self, kind: str, t: float, mono_ns: int | None = None, **fields: Any) -> None:
+        """Add one line.
+
+        Args:
+            kind: of the line.
+            t: the run's time in media seconds.
+            mono_ns: the machine's monotonic clock, read together with `t`; default: now.
+            fields: the rest.
+        """
         record = {
             "seq": self.lines,
             "prev": self.tail,
             "kind": kind,
             "t": round(t, 6),
-            "mono_ns": time.monotonic_ns(),
+            "mono_ns": time.monotonic_ns() if mono_ns is None else mono_ns,
             **fields,
         }
         line = canonical_json(record).encode()
