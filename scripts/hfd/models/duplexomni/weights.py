@@ -12,11 +12,11 @@ from typing import Any
 
 from hfd.errors import HfdError
 from hfd.files import canonical_json, sha256_bytes, sha256_file
+from hfd.models.weights import sampled_file
 
 DTYPES = {"BF16": "bfloat16", "F16": "float16", "F32": "float32"}
 """Types that weights of an unquantised checkpoint have."""
 MAX_HEADER_BYTES = 512 * 2**20
-BLOCKS, BLOCK_BYTES = 64, 4096
 
 
 def tensor_bytes(folder: Path, prefix: str) -> int:
@@ -43,8 +43,7 @@ def tensor_bytes(folder: Path, prefix: str) -> int:
 def describe_weights(folder: Path) -> tuple[str, dict[str, int]]:
     """A hash that changes with the weights, and how many numbers of each type there are.
 
-    Not every byte is read (70 GB): of each file its size, its header and blocks evenly spread
-    over its tensors are hashed, and ``config.json`` whole.
+    Not every byte is read (70 GB): a sample of each file (`sampled_file`), ``config.json`` whole.
 
     Raises:
         HfdError: the weights are quantised (a type that is not in `DTYPES`), or damaged.
@@ -61,7 +60,7 @@ def describe_weights(folder: Path) -> tuple[str, dict[str, int]]:
                     remedy="Use the published bfloat16 checkpoint",
                 )
             counts[DTYPES[entry["dtype"]]] += math.prod(entry["shape"])
-        parts[file.name] = _sample_hash(file)
+        parts[file.name] = sampled_file(file)
     return sha256_bytes(canonical_json(parts).encode()), dict(counts)
 
 
@@ -88,14 +87,3 @@ def _header(file: Path) -> Mapping[str, Any]:
             remedy="Download it again",
         )
     return entries
-
-
-def _sample_hash(file: Path) -> list[int | str]:
-    size = file.stat().st_size
-    with file.open("rb") as stream:
-        (length,) = struct.unpack("<Q", stream.read(8))
-        pieces = [stream.read(length)]
-        for block in range(BLOCKS):
-            stream.seek(8 + length + (size - 8 - length) * block // BLOCKS)
-            pieces.append(stream.read(BLOCK_BYTES))
-    return [size, sha256_bytes(b"".join(pieces))]

@@ -23,14 +23,13 @@ from hfd.errors import HfdError
 from hfd.files import read_json, sha256_bytes, sha256_file
 from hfd.models.roma import speak_head
 from hfd.models.roma.settings import Settings
+from hfd.models.weights import BLOCK_BYTES, BLOCKS, sampled_file
 
 TRANSFORMERS = "5.17"
 """Release whose module layout the runner uses (requirements/roma.txt pins it)."""
 FILES = ("config.json", "tokenizer_config.json", "preprocessor_config.json", "spk_dict.pt")
 FLOATS = ("F32", "BF16", "F16")
 """Tensor types of a checkpoint that is not quantised, as safetensors names them."""
-BLOCKS, BLOCK_BYTES = 256, 16_384
-"""Sample of each shard that goes into the hash of the weights."""
 CONFIG_FIELDS = (
     "thinker_config.text_config",
     "thinker_config.vision_config",
@@ -318,24 +317,15 @@ def _read_tensors(folder: Path, keys: Iterable[str]) -> dict[str, torch.Tensor]:
 def weights_hash(folder: Path) -> tuple[str, str]:
     """Hash that changes with the weights, and what it covers.
 
-    The bytes of a 20 GB snapshot are not read a second time: of each shard the header (names,
-    shapes, types), the size and `BLOCKS` blocks evenly spread over its tensors are hashed, so
-    that another training step shows; small files are hashed whole.
+    The bytes of a 20 GB snapshot are not read a second time: a sample of each shard
+    (`sampled_file`) is hashed, small files are hashed whole.
     """
     parts: dict[str, Any] = {}
     for name in [*FILES, "model.safetensors.index.json"]:
         if (folder / name).is_file():
             parts[name] = sha256_file(folder / name)
     for name in _shards(folder)[0]:
-        size = (folder / name).stat().st_size
-        with (folder / name).open("rb") as stream:
-            header = 8 + int.from_bytes(stream.read(8), "little")
-            stream.seek(0)
-            sample = [stream.read(header)]
-            for block in range(BLOCKS):
-                stream.seek(header + (size - header) * block // BLOCKS)
-                sample.append(stream.read(BLOCK_BYTES))
-        parts[name] = [size, sha256_bytes(b"".join(sample))]
+        parts[name] = sampled_file(folder / name)
     basis = f"index, config, spk_dict.pt; per shard size, header, {BLOCKS} x {BLOCK_BYTES} bytes"
     return sha256_bytes(json.dumps(parts, sort_keys=True).encode()), basis
 
