@@ -10,6 +10,7 @@ import argparse
 import shutil
 import sys
 import tempfile
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ import yaml
 from hfd.data.manifest import Sample, read_manifest
 from hfd.errors import HfdError
 from hfd.files import replace_folder
-from hfd.models.base import DuplexModel
+from hfd.models.base import DuplexModel, ModelBroken
 from hfd.models.registry import create_model
 from hfd.stream.run import Run
 from hfd.stream.session import run_sample
@@ -69,6 +70,9 @@ def run_by_hand(
 
     Returns:
         Exit code: 0, or 1 if a sample failed.
+
+    Raises:
+        HfdError: manifest or settings are wrong, the model cannot be loaded or is beyond use.
     """
     samples = read_manifest(args.manifest, args.root)
     if args.only is not None:
@@ -91,8 +95,16 @@ def run_by_hand(
             try:
                 said = _run_one(model, run, sample, target, fingerprint, wav_copies)
                 print(f"{sample.sample_id}: {said}")
-            except HfdError as error:
+            except ModelBroken as error:
+                raise HfdError(
+                    f"the model is beyond use: {error}",
+                    field=sample.sample_id,
+                    remedy="What is finished stays: mend it, then run again",
+                ) from error
+            except Exception as error:
                 failed += 1
+                if not isinstance(error, HfdError):
+                    traceback.print_exception(error)
                 print(f"{sample.sample_id}: failed: {error}", file=sys.stderr)
     finally:
         model.unload()
