@@ -168,4 +168,5 @@ def test_the_command_writes_a_verdict_that_the_audit_reads(world, tmp_path, monk
     )  # fmt: skip
     probes = read_probes(tmp_path, "talker")
     assert (probes.prefix.status, probes.needle.status) == ("pass", "not_evidenced")
+    assert probes.prefix.reason.startswith("2 of 2 samples, for example ")
     assert len(json.loads(out.read_text())["evidence"]["by_sample"]) == 2

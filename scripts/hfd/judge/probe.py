@@ -139,7 +139,12 @@ def _speaks(run: dict[float, Said], after: float) -> bool:
 def overall(verdicts: Sequence[tuple[str, Verdict]]) -> Verdict:
     """A model's answer from its samples: one failure decides, one proof is a proof."""
     proofs = [pair for pair in verdicts if pair[1].status != NOT_EVIDENCED]
-    return combined(proofs or verdicts)
+    answer = combined(proofs or verdicts)
+    if answer.status != PASS:
+        return answer
+    sample, first = proofs[0]
+    told = f"{len(proofs)} of {len(verdicts)} samples, for example {sample}: {first.reason}"
+    return passed(told, **answer.evidence)
 
 
 @dataclass(frozen=True)

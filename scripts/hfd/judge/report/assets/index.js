@@ -41,6 +41,7 @@ function drawMatrix() {
       onclick: () => showRule(model, code, verdict),
     }, mark[verdict.status]));
   };
+  $("matrix").classList.toggle("one", data.models.length === 1);
   $("matrix").replaceChildren(
     element("tr", {}, element("th"), ...data.models.map((model) => element("th", {}, model))),
     ...data.rule_names.map(([code, title, question]) => element("tr", {},
