@@ -91,7 +91,7 @@ test-heavy: .venv-roma/test.done .venv-tts/test.done
 	.venv-slurm/bin/pip install --quiet --requirement requirements/slurm.txt --requirement requirements/dev.txt
 	touch $@
 
-test-system: .venv-slurm/done ## faults on a real Slurm of one node; needs root and Debian packages
+test-system: .venv-slurm/done .venv-roma/done ## faults on a real Slurm of one node; needs root and Debian packages
 	tests/system/install.sh
 	.venv-slurm/bin/python -m pytest -m system tests/system tests/judge
 

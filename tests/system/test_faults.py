@@ -14,7 +14,7 @@ from tests.system.cluster import ACCOUNT
 from tests.system.scene import NAMES, SHARDS, Fault, Scene
 from tests.workflow.desk import counts, write_video
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.realtime]
 
 
 def test_jobs_are_struck_each_in_its_own_way(scene: Scene):

@@ -21,7 +21,7 @@ from tests.system.cluster import ACCOUNT, Cluster
 from tests.system.scene import Table, in_hand, results_are_whole
 from tests.workflow.desk import REPO
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.realtime]
 
 ROMA_PYTHON = REPO / ".venv-roma" / "bin" / "python"
 SETTINGS = """
