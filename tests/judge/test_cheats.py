@@ -174,4 +174,6 @@ def table() -> str:
 def test_the_table_in_the_documentation_is_this_matrix():
     text = DOCS.read_text(encoding="utf-8")
     begin, end = "<!-- cheats -->\n", "\n<!-- /cheats -->"
-    assert text.split(begin)[1].split(end)[0] == table(), "run python -m tests.judge.write_table"
+    assert text.split(begin)[1].split(end)[0] == table(), (
+        "run PYTHONPATH=scripts python -m tests.judge.write_table"
+    )
