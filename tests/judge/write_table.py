@@ -1,4 +1,7 @@
-"""Write the cheat × rule matrix into docs/audit.md: ``PYTHONPATH=scripts python -m tests.judge.write_table``."""
+"""Write the cheat × rule matrix into docs/audit.md.
+
+Usage: ``PYTHONPATH=scripts python -m tests.judge.write_table``
+"""
 
 from tests.judge.test_cheats import DOCS, table
 
