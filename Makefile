@@ -70,7 +70,7 @@ test-light: .venv/dev.done .venv-kubernetes/done
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "realtime and $(LIGHT)"
 
 # Tests with torch run in their model's own environment.
-TEST_TOOLS := $(shell grep -E '^(pytest|pytest-rerunfailures|imageio-ffmpeg)==' requirements/dev.txt)
+TEST_TOOLS := $(shell grep -E '^(pytest|pytest-rerunfailures|pytest-xdist|imageio-ffmpeg)==' requirements/dev.txt)
 
 .venv-%/test.done: .venv-%/done
 	.venv-$*/bin/pip install --quiet $(TEST_TOOLS)
@@ -82,8 +82,8 @@ TEST_TOOLS := $(shell grep -E '^(pytest|pytest-rerunfailures|imageio-ffmpeg)==' 
 	touch $@
 
 test-heavy: .venv-roma/test.done .venv-tts/test.done
-	.venv-roma/bin/python -m pytest -m heavy tests/models/roma tests/models/duplexomni/test_blob.py
-	.venv-tts/bin/python -m pytest -m heavy tests/models/tts
+	.venv-roma/bin/python -m pytest -n $(CORES) --dist loadfile -m heavy tests/models/roma tests/models/duplexomni/test_blob.py
+	.venv-tts/bin/python -m pytest -n $(CORES) --dist loadfile -m heavy tests/models/tts
 
 # Snakemake's Slurm plugin slows every start, so it has an environment of its own.
 .venv-slurm/done: requirements/slurm.txt requirements/dev.txt

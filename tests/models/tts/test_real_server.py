@@ -14,7 +14,7 @@ from websockets.sync.client import connect
 from hfd.models.servers import ChildServer, ServerSpec, start_all
 from hfd.models.tts.protocol import FRAME_SAMPLES
 
-pytestmark = pytest.mark.heavy
+pytestmark = [pytest.mark.heavy, pytest.mark.realtime]
 SERVER = Path(__file__).parents[3] / "scripts" / "tts_server.py"
 
 
