@@ -23,7 +23,7 @@ def port(snapshot, tmp_path_factory):
     """Port of a server with the tiny snapshot, on the CPU."""
     command = [sys.executable, str(SERVER), "--model", str(snapshot), "--device", "cpu"]
     command += ["--port", "{port}", "--threads", "1", "--max-frames", "128"]
-    spec = ServerSpec("tts", tuple(command), "http://127.0.0.1:{port}/health", ready_timeout_s=60)
+    spec = ServerSpec("tts", tuple(command), "http://127.0.0.1:{port}/health", ready_timeout_s=120)
     server = ChildServer(spec, tmp_path_factory.mktemp("logs"))
     start_all([server])
     yield server.port
@@ -36,18 +36,18 @@ def spoken(port, emit, seed=3):
     with connect(f"ws://127.0.0.1:{port}/v1/tts/stream", proxy=None) as socket:
         config = {"type": "session.config", "emit_every_frames": emit, "seed": seed}
         socket.send(json.dumps(config))
-        ready = json.loads(socket.recv(10))
+        ready = json.loads(socket.recv(60))
         sent = time.monotonic()
         for seq, text in enumerate(["Hi", " 你"]):
             socket.send(json.dumps({"type": "input.text", "seq": seq, "text": text}))
         socket.send(json.dumps({"type": "input.done"}))
         headers, sound, first = [], [], None
         while True:
-            message = json.loads(socket.recv(10))
+            message = json.loads(socket.recv(60))
             if message["type"] == "audio.chunk":
                 first = first or time.monotonic() - sent
                 headers.append(message)
-                sound.append(np.frombuffer(socket.recv(10), "<i2"))
+                sound.append(np.frombuffer(socket.recv(60), "<i2"))
             if message["type"] == "audio.done":
                 done = message
             if message["type"] == "session.done":
