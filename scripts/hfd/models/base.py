@@ -85,6 +85,8 @@ class DuplexModel(ABC):
     def __init__(self, settings: Mapping[str, Any]) -> None:
         """Check the model's `settings` (config/models.yaml) without loading anything.
 
+        `hfd.models.settings.make_settings` does it, given a dataclass of the settings.
+
         Raises:
             HfdError: unknown key or impossible value, named as ``settings.<key>``.
         """
