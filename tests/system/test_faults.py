@@ -35,7 +35,6 @@ def test_jobs_are_struck_each_in_its_own_way(scene: Scene):
     def shorten(run):
         job = scene.in_hand(late, "s00")["job"]
         scene.cluster.run("scontrol", "update", f"JobId={job}", "TimeLimit=0:01")
-        scene.desk.faults(late)
 
     def cancel(run):
         scene.cluster.run("scancel", scene.in_hand(cancelled)["job"])
@@ -50,6 +49,8 @@ def test_jobs_are_struck_each_in_its_own_way(scene: Scene):
             Fault("GPU error in one sample", gpu, mend=scene.mend(gpu), allowed=3),
             Fault("disk full in the store", "disk", mend=grow, allowed=2 * SHARDS),
         )
+    states = scene.cluster.run("sacct", "--allocations", "--noheader", "--format=State%20")
+    assert "CANCELLED" in states and "TIMEOUT" in states
 
 
 @contextmanager

@@ -4,7 +4,7 @@ Settings: ``speak`` (one word and a beep each second; default true), ``unit_ms``
 ``pace_s`` (seconds it thinks at each unit), ``load_s``, ``calls`` (file that gets a line for each
 load and each sample begun and ended), ``faults`` (JSON file, read at every sample, so that a fault
 can be mended without a change of settings: ``{kind: [sample ids]}`` with the kinds of `_FAULTS`,
-or ``hold``: the sample goes on once it is no longer named).
+or ``hold``: the sample goes on once it is no longer named; or ``hang``: the first time, for ever).
 """
 
 from __future__ import annotations
@@ -73,7 +73,6 @@ _FAULTS = {
     "segfault": _segfault,
     "exit": lambda: os._exit(9),
     "memory": _run_out_of_memory,
-    "hang": lambda: time.sleep(300),
 }
 
 
@@ -117,6 +116,8 @@ class Beeper(DuplexModel):
         for kind, fault in _FAULTS.items():
             if self._is_named(kind):
                 fault()
+        if self._is_named("hang") and self._times_begun() == 1:
+            time.sleep(300)
         deadline = time.monotonic() + HOLD_LIMIT_S
         while self._is_named("hold") and time.monotonic() < deadline:
             time.sleep(0.02)
@@ -126,6 +127,10 @@ class Beeper(DuplexModel):
             return False
         faults = json.loads(Path(self._settings.faults).read_text())
         return self._sample.sample_id in faults.get(kind, ())
+
+    def _times_begun(self) -> int:
+        lines = map(json.loads, Path(self._settings.calls).read_text().splitlines())
+        return sum(line[:2] == ["begin", self._sample.sample_id] for line in lines)
 
     def _note(self, what: str, sample_id: str) -> None:
         if self._settings.calls:
