@@ -48,6 +48,15 @@ def test_missing_files_and_fields_are_named_at_once(copy):
         assert name in str(error.value)
 
 
+def test_an_unknown_voice_and_a_broken_voice_file_are_told_with_all_else(copy):
+    (copy / "preprocessor_config.json").unlink()
+    with pytest.raises(HfdError, match=r"(?s)preprocessor.*Nobody.*Chelsie, Ethan"):
+        load(copy, speaker="Nobody")
+    (copy / "spk_dict.pt").write_bytes(b"no archive")
+    with pytest.raises(HfdError, match=r"(?s)preprocessor.*spk_dict.pt cannot be read"):
+        load(copy)
+
+
 def test_missing_and_misshapen_tensors_are_all_named(copy):
     def change(tensors):
         del tensors["talker.codec_head.weight"]
@@ -141,9 +150,7 @@ def test_places_that_cannot_be_pinned_are_refused(snapshot):
         assert error.value.field == field
 
 
-def test_an_unknown_speaker_or_device_is_refused(snapshot):
-    with pytest.raises(HfdError, match="Chelsie, Ethan"):
-        load(snapshot, speaker="Nobody")
+def test_an_unknown_device_is_refused(snapshot):
     if not torch.cuda.is_available():
         with pytest.raises(HfdError, match="no GPU"):
             load(snapshot, device="cuda:0")

@@ -98,6 +98,7 @@ def load_snapshot(settings: Settings) -> Parts:
     device = pick_device(settings.device)
     folder = find_snapshot(settings.model_path, settings.revision)
     problems = [*_package_problems(), *snapshot_problems(folder, settings.speak_head)]
+    problems += speaker_problems(folder, settings.speaker)
     problems += memory_problems(device, settings.min_free_gpu_gb)
     if problems:
         raise HfdError(
@@ -227,6 +228,20 @@ def snapshot_problems(folder: Path, head: str) -> list[str]:
     return problems
 
 
+def speaker_problems(folder: Path, name: str) -> list[str]:
+    """Say so if ``spk_dict.pt`` cannot be read or lacks the voice; nothing if it is missing."""
+    path = folder / "spk_dict.pt"
+    if not path.is_file():
+        return []
+    try:
+        speakers = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:
+        return [f"spk_dict.pt cannot be read ({type(error).__name__})"]
+    if name in speakers:
+        return []
+    return [f"settings.speaker is {name!r}; spk_dict.pt has {', '.join(sorted(speakers))}"]
+
+
 def config_problems(config: Mapping[str, Any]) -> list[str]:
     """Missing fields, and settings that would quantise the model or crop its context."""
     problems = []
@@ -331,13 +346,7 @@ def weights_hash(folder: Path) -> tuple[str, str]:
 
 
 def pick_speaker(speakers: Mapping[str, Any], name: str, device: torch.device) -> Speaker:
-    """The voice of that name."""
-    if name not in speakers:
-        raise HfdError(
-            f"is {name!r}",
-            field="settings.speaker",
-            remedy=f"spk_dict.pt has {', '.join(sorted(speakers))}",
-        )
+    """The voice of that name, which `speaker_problems` has found to be there."""
     voice = speakers[name]
     return Speaker(
         int(voice["bos_token"]),

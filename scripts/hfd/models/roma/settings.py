@@ -1,4 +1,4 @@
-"""Settings of the ROMA runner, checked before anything is loaded (no torch here)."""
+"""Settings of the ROMA runner, checked before anything is loaded."""
 
 from __future__ import annotations
 
