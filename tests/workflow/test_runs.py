@@ -182,6 +182,15 @@ def test_a_typo_in_the_configuration_is_named(desk):
     assert "Traceback" not in output
 
 
+def test_a_config_file_that_is_no_yaml_is_named_with_the_line(desk):
+    desk.write_config()
+    (desk.path / "config" / "models.yaml").write_text("models:\n  loud: {module: x\n  a: b\n")
+    desk.write_config = lambda: None
+    output = desk.run("-n", ok=False)
+    assert "error: config/models.yaml:3: is no YAML" in output
+    assert "Traceback" not in output
+
+
 @pytest.mark.parametrize(
     ("target", "said"),
     [
