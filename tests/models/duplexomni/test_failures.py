@@ -37,6 +37,15 @@ def test_with_the_arrival_clock_an_error_ends_the_slices_that_wait(servers, mode
     assert thinker.posts == 2
 
 
+def test_a_slice_that_still_waits_for_the_talker_does_not_hide_why_the_sample_failed(
+    servers, model_of, tmp_path
+):
+    thinker = servers(Thinker, die_at=2)
+    talker = servers(Talker, delay_s=lambda index: 0.5)  # slice 1 waits while slice 2 fails
+    with pytest.raises(HfdError, match="slice 2: the thinker is gone"):
+        drive(model_of(thinker, talker, clock="arrival"), units(5), tmp_path)
+
+
 def test_before_the_first_answer_there_is_one_retry(servers, model_of, tmp_path):
     thinker = servers(Thinker, fail=lambda _, post: (503, "loading") if post == 1 else None)
     drive(model_of(thinker), units(3), tmp_path)

@@ -88,7 +88,8 @@ class SliceLoop:
             self._drawing,
         )
         self._pending: deque[Future[None]] = deque()
-        self._closed = False
+        self._ending = threading.Lock()
+        self._end: HfdError | None = None  # why no slice is sent any more: the first error
         self._gate = _Gate()
         self._counts = {"spoken": 0, "empty": 0, "gated": 0, "dropped": 0}
         self._unreadable = 0
@@ -121,7 +122,8 @@ class SliceLoop:
 
     def close(self) -> None:
         """End what is in flight and forget the session on the talker."""
-        self._closed = True
+        with self._ending:
+            self._end = self._end or HfdError("not sent: the sample has ended")
         if self._s2 is not None:
             self._s2.wait()
         self._stack.thinker.abort()
@@ -135,11 +137,10 @@ class SliceLoop:
         try:
             return self._thinker_turn(index, pcm, picture)
         except HfdError as error:
-            self._closed = True
-            raise self._named(index, error) from error
+            raise self._failed(index, error) from None
 
     def _thinker_turn(self, index: int, pcm: bytes, picture: Picture | None) -> Thought:
-        self._stop_if_closed()
+        self._stop_if_ended()
         image = picture.jpeg.result() if picture else None
         command = self._s2.take(index) if self._s2 else ""
         self._body.add_slice(pcm, image, command)
@@ -172,7 +173,7 @@ class SliceLoop:
         try:
             return think(self._stack.thinker, self._session_id, *self._body.parts)
         except ServerFailed:
-            if not first or self._closed:
+            if not first or self._end is not None:
                 raise
             return think(self._stack.thinker, self._session_id, *self._body.parts)
 
@@ -206,14 +207,13 @@ class SliceLoop:
         try:
             self._talker_turn(thought)
         except HfdError as error:
-            self._closed = True
-            raise self._named(thought.index, error) from error
+            raise self._failed(thought.index, error) from None
 
     def _talker_turn(self, thought: Thought) -> None:
         """Voice one slice. An empty or gated slice is an explicit silence of the same length, so
         the line of slices never shifts; sound that a stop overtook is dropped, as is all that had
         not been played by then."""
-        self._stop_if_closed()
+        self._stop_if_ended()
         began = time.perf_counter()
         sound, turn = speak(self._stack.talker, self._session_id, thought.blob)
         talker_s = time.perf_counter() - began
@@ -230,9 +230,16 @@ class SliceLoop:
         facts = {**thought.facts, "talker_s": round(talker_s, 6), "status": status, "talker": turn}
         self._emit(Metric("slice", facts, input_seq=thought.index))
 
-    def _stop_if_closed(self) -> None:
-        if self._closed:
-            raise HfdError("not sent: the sample has ended")
+    def _stop_if_ended(self) -> None:
+        with self._ending:
+            if self._end is not None:
+                raise self._end
+
+    def _failed(self, index: int, error: HfdError) -> HfdError:
+        """The error that ended the sample: this one, unless there was one before."""
+        with self._ending:
+            self._end = self._end or self._named(index, error)
+            return self._end
 
     def _named(self, index: int, error: HfdError) -> HfdError:
         """The error with its slice, and with the death notice if a server of ours has died."""
