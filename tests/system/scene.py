@@ -19,6 +19,7 @@ from tests.workflow.desk import REPO, Desk, Started
 NAMES = [f"s{number:02d}" for number in range(8)]
 SHARDS = 2
 """Shards of one model that runs until it is struck: the pilot's four samples, the other four."""
+AUTHOR = ("-c", "user.name=test", "-c", "user.email=test@localhost")
 FAST = ("--slurm-init-seconds-before-status-checks=2", "--seconds-between-status-checks=2")
 """For jobs of seconds."""
 
@@ -88,9 +89,7 @@ class Scene:
 
     def use_clone_of_repository(self) -> None:
         """Run from a clone, whose code a test may change."""
-        clone = self.desk.path.parent / "clone"
-        subprocess.run(["git", "clone", "--quiet", str(REPO), str(clone)], check=True)
-        self.desk.repository = clone
+        self.desk.repository = clone_repository(self.desk.path.parent / "clone")
 
     def change_code(self) -> None:
         """Commit a harmless change of a script and of a rule."""
@@ -98,8 +97,7 @@ class Scene:
         for name in ("scripts/infer_shard.py", "scripts/hfd/work/worker.py"):
             with (clone / name).open("a") as script:
                 script.write("\n# changed\n")
-        author = ["-c", "user.name=test", "-c", "user.email=test@localhost"]
-        subprocess.run(["git", "-C", clone, *author, "commit", "-qam", "change"], check=True)
+        subprocess.run(["git", "-C", clone, *AUTHOR, "commit", "-qam", "change"], check=True)
 
     def start(self, *models: str) -> Started:
         return self.desk.start(*(f"results_{model}" for model in models), *FAST)
@@ -172,6 +170,19 @@ class Scene:
             except Exception:
                 if path.exists():  # else it was withdrawn to be published anew
                     raise
+
+
+def clone_repository(clone: Path) -> Path:
+    """This repository's files, committed to a repository of their own.
+
+    As they are, changes too; it works where this is an unpacked archive or somebody else's clone.
+    """
+    subprocess.run(["git", "init", "--quiet", clone], check=True)
+    here = ["git", f"--git-dir={clone / '.git'}", f"--work-tree={REPO}"]
+    subprocess.run([*here, "add", "--all"], cwd=REPO, check=True)
+    subprocess.run([*here, *AUTHOR, "commit", "--quiet", "--message=clone"], cwd=REPO, check=True)
+    subprocess.run(["git", "-C", clone, "reset", "--quiet", "--hard"], check=True)
+    return clone
 
 
 def in_hand(

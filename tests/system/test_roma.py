@@ -18,7 +18,7 @@ import yaml
 from hfd.work.plan import read_plan
 from hfd.work.store import Store
 from tests.system.cluster import ACCOUNT, Cluster
-from tests.system.scene import Table, in_hand, results_are_whole
+from tests.system.scene import Table, clone_repository, in_hand, results_are_whole
 from tests.workflow.desk import REPO
 
 pytestmark = [pytest.mark.system, pytest.mark.realtime]
@@ -33,8 +33,7 @@ seconds-between-status-checks: 2
 @pytest.fixture
 def home(cluster: Cluster, demo_folder: Path, tmp_path: Path) -> Path:
     """A fresh clone with the demo's data, set up as a user would."""
-    home = tmp_path / "hfd-duplex"
-    subprocess.run(["git", "clone", "--quiet", REPO, home], check=True)
+    home = clone_repository(tmp_path / "hfd-duplex")
     shutil.copytree(demo_folder, home / "data", dirs_exist_ok=True)
     subprocess.run([ROMA_PYTHON, "scripts/make_roma_tiny.py", "roma-tiny"], cwd=home, check=True)
     models = yaml.safe_load((home / "config/models.yaml").read_text())["models"]
