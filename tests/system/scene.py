@@ -117,12 +117,11 @@ class Scene:
         """Run all the models at once, strike each in mid-run, mend, and run again."""
         run = self.start(*(fault.model for fault in faults))
         waiting = list(faults)
-        while run.process.poll() is None:
+        for _ in run.turns(every_s=0.3):
             for fault in [f for f in waiting if self.desk.calls(f.model).total() >= f.begun]:
                 fault.strike(run)
                 waiting.remove(fault)
             self.results_are_whole()
-            time.sleep(0.3)
         assert not waiting, run.log.read_text()
         for fault in faults:
             fault.mend()
@@ -140,9 +139,8 @@ class Scene:
         first = {model: len(self.desk.results(model)) for model in models}
         loads = {model: self.loads(model) for model in models}
         second = self.start(*models)
-        while second.process.poll() is None:
+        for _ in second.turns(every_s=1):
             self.results_are_whole(but=damaged)
-            time.sleep(1)
         assert second.process.returncode == 0, second.log.read_text()
         self.results_are_whole()
         for fault in faults:

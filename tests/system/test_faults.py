@@ -79,6 +79,8 @@ def test_the_cluster_fails_three_times_in_one_run(scene: Scene):
     update = ["scontrol", "update", f"NodeName={node}"]
 
     def fail(run):
+        scene.in_hand(model)
+        time.sleep(6)  # slurmctld writes its jobs down every 5 s; those it has not are lost to it
         for daemon in ("slurmctld", "slurmd"):
             scene.in_hand(model)
             scene.cluster.kill(daemon)

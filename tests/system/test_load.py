@@ -26,9 +26,8 @@ def test_1024_samples_through_four_cards(cluster: Cluster, tmp_path):
     before, began = cluster.submissions(), time.monotonic()
     run = desk.start(f"results_{MODEL}", "--resources", "gpu=4", *FAST)
     main, cpu_s = psutil.Process(run.process.pid), 0.0
-    while run.process.poll() is None:
+    for _ in run.turns(every_s=0.5, timeout_s=600):
         cpu_s = sum(main.cpu_times()[:2]) if main.is_running() else cpu_s
-        time.sleep(0.5)
     wall_s = time.monotonic() - began
     assert run.process.returncode == 0, run.log.read_text()[-3000:]
     assert len(desk.results(MODEL)) == 1024

@@ -19,7 +19,7 @@ from hfd.work.plan import read_plan
 from hfd.work.store import Store
 from tests.system.cluster import ACCOUNT, Cluster
 from tests.system.scene import Table, clone_repository, in_hand, results_are_whole
-from tests.workflow.desk import REPO
+from tests.workflow.desk import REPO, Started
 
 pytestmark = [pytest.mark.system, pytest.mark.realtime]
 
@@ -45,17 +45,18 @@ def home(cluster: Cluster, demo_folder: Path, tmp_path: Path) -> Path:
     with (home / "profiles/slurm/config.yaml").open("a") as profile:
         profile.write(SETTINGS)
     for target in ("regenerate_hesitation", "check_data"):
-        _snakemake(home, f"snakemake --profile profiles/local {target}").wait()
+        _snakemake(home, f"snakemake --profile profiles/local {target}").end()
     return home
 
 
-def _snakemake(home: Path, command: str) -> subprocess.Popen[bytes]:
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    with (home / "said.txt").open("a") as said:
-        return subprocess.Popen(
+def _snakemake(home: Path, command: str) -> Started:
+    path, log = f"{Path(sys.executable).parent}:{os.environ['PATH']}", home / "said.txt"
+    with log.open("a") as said:
+        process = subprocess.Popen(
             command.split(), cwd=home, env=os.environ | {"PATH": path},
             stdin=subprocess.DEVNULL, stdout=said, stderr=said,
         )  # fmt: skip
+    return Started(process, log)
 
 
 def _logged(home: Path, what: str) -> int:
@@ -80,8 +81,8 @@ def test_roma_on_the_demo_data_is_struck_three_times_in_one_run(home: Path, faul
     killed = _in_mid_sample(home)
     os.kill(killed["pid"], signal.SIGKILL)
     cancelled = _in_mid_sample(home, but=killed["job"])
-    run.kill()
-    run.wait()
+    run.process.kill()
+    run.end()
     subprocess.run(["scancel", cancelled["job"]], check=True)
     results_are_whole(home / "results")
     first = len(list((home / "results").glob("roma/*/result.json")))
@@ -94,10 +95,9 @@ def test_roma_on_the_demo_data_is_struck_three_times_in_one_run(home: Path, faul
     assert loads == shards
 
     run = _snakemake(home, command)
-    while run.poll() is None:
+    for _ in run.turns(every_s=1):
         results_are_whole(home / "results")
-        time.sleep(1)
-    assert run.returncode == 0, (home / "said.txt").read_text()
+    assert run.process.returncode == 0, run.log.read_text()
     results_are_whole(home / "results")
     assert len(list((home / "results").glob("roma/*/result.json"))) == 9
     twice = _logged(home, "s of media$") - 9
@@ -109,5 +109,4 @@ def test_roma_on_the_demo_data_is_struck_three_times_in_one_run(home: Path, faul
     fault_table.add(fault, f"delivered {first} of 9", twice, 2, again)
     assert twice <= 2
     assert again <= shards
-    assert _snakemake(home, command).wait() == 0
-    assert "Nothing to be done" in (home / "said.txt").read_text()
+    assert "Nothing to be done" in _snakemake(home, command).end()

@@ -7,8 +7,9 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -64,6 +65,16 @@ class Started:
         """Wait for its end; return what it printed."""
         self.process.wait(timeout_s)
         return self.log.read_text()
+
+    def turns(self, every_s: float, timeout_s: float = 300) -> Iterator[None]:
+        """A turn for the caller every so often until it ends; one that hangs is killed."""
+        deadline = time.monotonic() + timeout_s
+        while self.process.poll() is None:
+            yield
+            if time.monotonic() > deadline:
+                self.process.kill()
+                raise AssertionError(f"still at work after {timeout_s} s: {self.log.read_text()}")
+            time.sleep(every_s)
 
     def workers(self) -> list[psutil.Process]:
         """The worker processes of its shards."""
