@@ -70,7 +70,7 @@ test-light: .venv/dev.done .venv-kubernetes/done
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "realtime and $(LIGHT)"
 
 # Tests with torch run in their model's own environment.
-TEST_TOOLS := $(shell grep -E '^(pytest|pytest-rerunfailures|pytest-xdist|imageio-ffmpeg)==' requirements/dev.txt)
+TEST_TOOLS := $(shell grep -E '^(pytest|pytest-rerunfailures|pytest-timeout|pytest-xdist|imageio-ffmpeg)==' requirements/dev.txt)
 
 .venv-%/test.done: .venv-%/done
 	.venv-$*/bin/pip install --quiet $(TEST_TOOLS)
