@@ -8,6 +8,7 @@ Slurm that is configured there already is not touched: the test refuses.
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import time
@@ -119,7 +120,7 @@ class Cluster:
 
     def _restart_with(self, accounting: str) -> None:
         for name in ("slurmd", "slurmctld"):
-            self.kill(name)
+            self.kill(name, signal.SIGTERM)  # so that slurmctld writes down which jobs have ended
         self._write_configuration(accounting)
         self.run("slurmctld")
         self.run("slurmd")
@@ -143,10 +144,10 @@ class Cluster:
         self.run("scontrol", "update", "NodeName=ALL", "State=RESUME", check=False)
         self.wait_until_idle()
 
-    def kill(self, daemon: str) -> None:
-        """Kill a daemon and wait until it is gone."""
+    def kill(self, daemon: str, how: signal.Signals = signal.SIGKILL) -> None:
+        """Send a daemon a signal and wait until it is gone."""
         if process := self._process(daemon):
-            process.kill()
+            process.send_signal(how)
         while self._process(daemon):
             time.sleep(0.1)
 
