@@ -157,7 +157,17 @@ class Scene:
 
     def results_are_whole(self, but: str | None = None) -> None:
         """Whatever is visible under results/ is whole (each version of it is read once)."""
-        results_are_whole(self.desk.path / "results", but, self._whole)
+        for path in (self.desk.path / "results").glob("*/*/result.json"):
+            if path.parents[1].name == but:
+                continue
+            try:
+                seen = tuple(_version(path.parent / name) for name in FILES)
+                if seen not in self._whole:
+                    verify(path.parent)
+                    self._whole.add(seen)
+            except Exception:
+                if path.exists():  # else it was withdrawn to be published anew
+                    raise
 
 
 def clone_repository(clone: Path) -> Path:
@@ -190,39 +200,12 @@ def in_hand(
     raise AssertionError(f"no worker of {store.model} is at work")
 
 
-def results_are_whole(
-    results: Path, but: str | None = None, known: set[tuple[Any, ...]] | None = None
-) -> None:
-    """As long as a result.json stands there, its four files are whole.
-
-    Args:
-        results: a run's results/.
-        but: a model that is not looked at.
-        known: versions that were found whole already, and gets those found now.
-    """
-    known = set() if known is None else known
+def results_are_whole(results: Path) -> None:
+    """Every visible result is whole."""
     for path in results.glob("*/*/result.json"):
-        version = _version(path.parent)
-        if version in known or path.parents[1].name == but:
-            continue
-        try:
-            verify(path.parent)
-        except Exception:
-            result = version[-1]
-            if result is not None and result == _version(path.parent)[-1]:
-                raise  # else it was withdrawn in between, to be published anew
-        else:
-            known.add(version)
+        verify(path.parent)
 
 
-def _version(folder: Path) -> tuple[Any, ...]:
-    """What tells one version of each of a result's files from another; None: not there."""
-
-    def stamp(path: Path) -> tuple[int, ...] | None:
-        try:
-            stat = path.stat()
-        except FileNotFoundError:
-            return None
-        return stat.st_ino, stat.st_size, stat.st_mtime_ns
-
-    return (str(folder), *(stamp(folder / name) for name in FILES))
+def _version(path: Path) -> tuple[Any, ...]:
+    stat = path.stat()
+    return str(path), stat.st_ino, stat.st_size, stat.st_mtime_ns
