@@ -142,6 +142,7 @@ def publish(store: Store, sample_id: str) -> None:
             f"{error.problem}; it was dropped", file=entry, remedy="Run again to compute it"
         ) from error
     target.mkdir(parents=True, exist_ok=True)
+    (target / FILES[-1]).unlink(missing_ok=True)  # an older result must not stand over new files
     _copy_side(entry / "side", target / "side")
     for name in FILES:
         part = target / f".{name}.part"
