@@ -96,11 +96,11 @@ test-system: .venv-slurm/done .venv-roma/done ## faults on a real Slurm of one n
 	.venv-slurm/bin/python -m pytest -m system tests/system tests/judge
 
 bench: .venv/dev.done ## what the workflow itself costs
-	$(BIN)/python scripts/bench/reader.py
-	$(BIN)/python scripts/bench/compile.py
+	$(BIN)/python benchmarks/reader.py
+	$(BIN)/python benchmarks/compile.py
 
 bench-roma: .venv-roma/done ## ROMA's steps on this machine's GPU, eager and accelerated in one run
-	.venv-roma/bin/python scripts/bench/roma_steps.py
+	.venv-roma/bin/python benchmarks/roma_steps.py
 
 clean: ## remove environments and the demo's folder
 	rm -rf .venv .venv-* .demo

@@ -37,7 +37,7 @@ if config["demo"]:  # config/demo.yaml
 rule all:
     default_target: True
     input:
-        lambda wildcards: [path for model in IN_ALL for path in result_files(model, BOARD.ids())],
+        lambda wildcards: [path for model in IN_ALL for path in result_files(model, SCHEDULE.ids())],
     localrule: True
     params:
         models=", ".join(IN_ALL),

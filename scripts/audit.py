@@ -111,7 +111,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--models-file", default=Path("config/models.yaml"), **path)
     parser.add_argument("--models", nargs="*", help="names; default: every configured model")
     parser.add_argument("--deny", help="SHA-256 of videos that must not be used", **path)
-    parser.add_argument("--transcripts", help="file or folder of scripts/transcribe.py", **path)
+    parser.add_argument("--transcripts", help="file or folder of scripts/transcripts.py", **path)
     parser.add_argument("--probes", help="folder of probes, <kind>/<model>.json", **path)
     parser.add_argument("--cache", help="where player copies are kept between audits", **path)
     parser.add_argument("--out", default=Path("results/audit"), **path)

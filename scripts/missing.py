@@ -7,14 +7,14 @@ import json
 from pathlib import Path
 
 from hfd.errors import run_cli
-from hfd.work.board import Board
+from hfd.jobs.schedule import Schedule
 
 
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--config", required=True, help="Snakemake's configuration, as JSON")
     args = parser.parse_args(argv)
-    print(Board(json.loads(args.config), Path(), plan_anew=True).table())
+    print(Schedule(json.loads(args.config), Path(), plan_anew=True).table())
 
 
 if __name__ == "__main__":

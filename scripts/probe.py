@@ -3,7 +3,7 @@
 For each sample: a run as it is, a second one to see whether the model is deterministic, and one
 with another sound. ``prefix`` changes it only after T, in the middle of what the model said in the
 first run; ``needle`` only before T, up to the end of the first of several utterances (or half of a
-single one). Runs in the model's own environment, like infer_shard.
+single one). Runs in the model's own environment, like infer.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ import numpy as np
 
 from hfd.data.adapter import read_adapter
 from hfd.data.manifest import Sample, read_manifest
+from hfd.duplex.model import DuplexModel
 from hfd.errors import HfdError, run_cli
 from hfd.files import write_json
+from hfd.jobs.spec import ModelSpec
 from hfd.judge.probe import needle_reach, overall, prefix_invariance
 from hfd.judge.reference import decode_sound
 from hfd.judge.trace import Trace, read_trace
 from hfd.judge.verdict import Verdict, unknown
 from hfd.media_time import SAMPLE_RATE
-from hfd.models.base import DuplexModel
 from hfd.models.registry import create_model
 from hfd.stream.run import Run
 from hfd.stream.session import run_sample
-from hfd.work.spec import ModelSpec
 
 AUDIBLE = 300
 """int16; a part of the file with less is silence."""

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from hfd.errors import run_cli
-from hfd.work.store import Store, publish
+from hfd.jobs.store import Store, publish
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import argparse
 
 from hfd.errors import run_cli
+from hfd.jobs.spec import ModelSpec
+from hfd.jobs.standalone import add_common_options, parse_settings, run_standalone
 from hfd.models.aero import TEAM_WAV
 from hfd.models.aero.settings import Settings
-from hfd.work.by_hand import add_common_options, parse_settings, run_by_hand
-from hfd.work.spec import ModelSpec
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -29,7 +29,7 @@ def main(argv: list[str] | None = None) -> int:
     settings = {"url": args.url, "tts_url": args.tts_url, "record": args.record}
     settings |= parse_settings(args.set)
     spec = ModelSpec("aero", "aero", settings, args.seed)
-    return run_by_hand(spec, args, max_lag_s=args.max_lag, wav_copies=[TEAM_WAV])
+    return run_standalone(spec, args, max_lag_s=args.max_lag, wav_copies=[TEAM_WAV])
 
 
 if __name__ == "__main__":

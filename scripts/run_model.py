@@ -12,8 +12,8 @@ from pathlib import Path
 import yaml
 
 from hfd.errors import HfdError, run_cli
-from hfd.work.by_hand import add_common_options, parse_settings, run_by_hand
-from hfd.work.spec import ModelSpec
+from hfd.jobs.spec import ModelSpec
+from hfd.jobs.standalone import add_common_options, parse_settings, run_standalone
 
 MODELS_FILE = Path(__file__).parents[1] / "config" / "models.yaml"
 
@@ -36,7 +36,7 @@ def main(argv: list[str] | None = None) -> int:
         )
     entry = models[args.model]
     settings = {**entry.get("settings", {}), **parse_settings(args.set)}
-    return run_by_hand(ModelSpec(args.model, entry["module"], settings, args.seed), args)
+    return run_standalone(ModelSpec(args.model, entry["module"], settings, args.seed), args)
 
 
 if __name__ == "__main__":

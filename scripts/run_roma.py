@@ -8,8 +8,8 @@ from __future__ import annotations
 import argparse
 
 from hfd.errors import run_cli
-from hfd.work.by_hand import add_common_options, parse_settings, run_by_hand
-from hfd.work.spec import ModelSpec
+from hfd.jobs.spec import ModelSpec
+from hfd.jobs.standalone import add_common_options, parse_settings, run_standalone
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -19,7 +19,7 @@ def main(argv: list[str] | None = None) -> int:
     add_common_options(parser)
     args = parser.parse_args(argv)
     settings = {"model_path": args.model_path, **parse_settings(args.set)}
-    return run_by_hand(ModelSpec("roma", "roma", settings, args.seed), args)
+    return run_standalone(ModelSpec("roma", "roma", settings, args.seed), args)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import argparse
 from pathlib import Path
 
 from hfd.errors import HfdError, run_cli
-from hfd.work.runlock import clear_stale_lock, is_held, other_runs
+from hfd.jobs.runlock import clear_stale_lock, is_held, other_runs
 
 
 def main(argv: list[str] | None = None) -> None:

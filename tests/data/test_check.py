@@ -14,9 +14,9 @@ import yaml
 
 from hfd.data.check import Subject, check_sample
 from hfd.data.deny_list import read_deny_list
-from hfd.data.media import to_int16
 from hfd.errors import HfdError
 from hfd.files import sha256_bytes, sha256_file
+from hfd.pcm import to_int16
 from hfd.stream.reader import read_units
 
 from .conftest import Raw

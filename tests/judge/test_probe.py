@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 import probe
-from hfd.data.media import to_int16
+from hfd.duplex.events import Audio, Text
+from hfd.jobs.spec import ModelSpec
 from hfd.judge.model_rules import judge_model
 from hfd.judge.probe import Probes, read_probes
 from hfd.judge.reference import decode_sound
 from hfd.judge.sample import Record
 from hfd.judge.verdict import Verdict, passed, unknown
-from hfd.stream.events import Audio, Text
+from hfd.pcm import to_int16
 from hfd.stream.reader import read_units
 from hfd.stream.run import Run
-from hfd.work.spec import ModelSpec
 from tests.judge.world import HOP, Mute, Talker
 
 

@@ -14,8 +14,8 @@ import numpy as np
 import soundfile
 
 from hfd.data.manifest import Sample, read_manifest
-from hfd.models.base import Capabilities, DuplexModel, Identity
-from hfd.stream.events import Audio, Control, ControlKind, Metric, Text
+from hfd.duplex.events import Audio, Control, ControlKind, Metric, Text
+from hfd.duplex.model import Capabilities, DuplexModel, Identity
 from hfd.stream.run import Run
 from hfd.stream.session import run_sample
 from tests.judge.heard import note

@@ -5,9 +5,9 @@ import os
 import av
 import pytest
 
+from hfd.duplex.units import Frame
 from hfd.models.aero.pictures import jpeg as aero_jpeg
 from hfd.models.duplexomni.pictures import jpeg as duplexomni_jpeg
-from hfd.stream.units import Frame
 from tests.workflow.desk import write_video
 
 

@@ -6,8 +6,8 @@ import imageio_ffmpeg
 import numpy as np
 import pytest
 
-from hfd.data.media import to_int16
 from hfd.errors import HfdError
+from hfd.pcm import to_int16
 from hfd.stream.reader import probe, read_units
 from tests.stream.clips import PICTURE, number_of, sound
 

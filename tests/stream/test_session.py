@@ -12,9 +12,9 @@ import pytest
 import soundfile
 
 from hfd.data.manifest import Sample
+from hfd.duplex.events import Audio, Control, ControlKind, Metric, Text
+from hfd.duplex.model import Capabilities, DuplexModel, Identity
 from hfd.errors import HfdError
-from hfd.models.base import Capabilities, DuplexModel, Identity
-from hfd.stream.events import Audio, Control, ControlKind, Metric, Text
 from hfd.stream.run import Run
 from hfd.stream.session import run_sample
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hfd.work.claim import is_dead
-from hfd.work.store import FILES, Store, verify
+from hfd.jobs.lease import is_dead
+from hfd.jobs.store import FILES, Store, verify
 from tests.system.cluster import ACCOUNT, Cluster
 from tests.workflow.desk import REPO, Desk, Started
 
@@ -94,7 +94,7 @@ class Scene:
     def change_code(self) -> None:
         """Commit a harmless change of a script and of a rule."""
         clone = self.desk.repository
-        for name in ("scripts/infer_shard.py", "scripts/hfd/work/worker.py"):
+        for name in ("scripts/infer.py", "scripts/hfd/jobs/worker.py"):
             with (clone / name).open("a") as script:
                 script.write("\n# changed\n")
         subprocess.run(["git", "-C", clone, *AUTHOR, "commit", "-qam", "change"], check=True)
@@ -187,9 +187,9 @@ def in_hand(
     store: Store, sample: str | None = None, but: Sequence[str | None] = ()
 ) -> dict[str, Any]:
     """Wait for a worker with a sample (or this one) in hand, in none of the jobs `but`."""
-    name = store.claim(sample).name if sample else "[!.]*.json"
+    name = store.lease(sample).name if sample else "[!.]*.json"
     for _ in range(600):
-        for path in (store.folder / "claims").glob(name):
+        for path in (store.folder / "leases").glob(name):
             try:
                 owner = json.loads(path.read_text())
             except FileNotFoundError:  # it has just been freed

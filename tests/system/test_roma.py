@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 import yaml
 
-from hfd.work.plan import read_plan
-from hfd.work.store import Store
+from hfd.jobs.plan import read_plan
+from hfd.jobs.store import Store
 from tests.system.cluster import ACCOUNT, Cluster
 from tests.system.scene import Table, clone_repository, in_hand, results_are_whole
 from tests.workflow.desk import REPO, Started

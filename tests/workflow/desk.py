@@ -79,9 +79,7 @@ class Started:
     def workers(self) -> list[psutil.Process]:
         """The worker processes of its shards."""
         found = psutil.Process(self.process.pid).children(recursive=True)
-        return [
-            p for p in found if p.name() != "bash" and "infer_shard.py" in " ".join(p.cmdline())
-        ]
+        return [p for p in found if p.name() != "bash" and "infer.py" in " ".join(p.cmdline())]
 
 
 @dataclass

@@ -72,7 +72,7 @@ def test_sigterm_drops_the_sample_in_flight_and_keeps_the_finished_ones(desk):
     desk.faults("loud")  # Snakemake may try again
     assert "stopped by SIGTERM" in run.end()
     assert not list((desk.path / "work" / "loud" / "store").glob(".part-*"))
-    assert not list((desk.path / "work" / "loud" / "claims").glob("*.json"))
+    assert not list((desk.path / "work" / "loud" / "leases").glob("*.json"))
     desk.run("results_loud")
     assert set(desk.calls("loud", "end").values()) == {1}
 

@@ -1,6 +1,6 @@
 """Which samples one job computes."""
 
-from hfd.work.plan import Job, Plan, make_plan, read_plan, save_plan
+from hfd.jobs.plan import Job, Plan, make_plan, read_plan, save_plan
 
 
 def jobs(count: int, hesitation: int = 0, pilot: int = 0, missing: set[str] | None = None):

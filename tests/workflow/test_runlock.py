@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from hfd.work.runlock import clear_stale_lock
+from hfd.jobs.runlock import clear_stale_lock
 from tests.workflow.desk import REPO
 
 

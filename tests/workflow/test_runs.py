@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from hfd.work.store import FILES
+from hfd.jobs.store import FILES
 from tests.workflow.desk import counts, write_video
 
 ODD_IDS = ["a b", "中文 'x'", "-lead", 'q"uote', "[x]%s $HOME", "semi;colon&", "ünï"]

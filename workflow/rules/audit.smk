@@ -6,7 +6,7 @@
 
 rule audit:
     input:
-        lambda wildcards: [path for model in IN_ALL for path in result_files(model, BOARD.ids())],
+        lambda wildcards: [path for model in IN_ALL for path in result_files(model, SCHEDULE.ids())],
         audit_evidence(IN_ALL),
     output:
         report(
@@ -57,7 +57,7 @@ for name, entry in MODELS.items():
         name:
             f"audit_{name}"
         input:
-            lambda wildcards, model=name: result_files(model, BOARD.ids()),
+            lambda wildcards, model=name: result_files(model, SCHEDULE.ids()),
             audit_evidence([name]),
         output:
             report(
@@ -87,7 +87,7 @@ for name, entry in MODELS.items():
         name:
             f"render_{name}"
         input:
-            lambda wildcards, model=name: result_files(model, BOARD.ids()),
+            lambda wildcards, model=name: result_files(model, SCHEDULE.ids()),
         output:
             directory(f"results/render/{name}"),
         log:
@@ -108,7 +108,7 @@ for name, entry in MODELS.items():
         name:
             f"deliver_{name}"
         input:
-            results=lambda wildcards, model=name: result_files(model, BOARD.ids()),
+            results=lambda wildcards, model=name: result_files(model, SCHEDULE.ids()),
             audit=f"results/audit_{name}",
         output:
             f"results/delivery/results_{name}.tar.gz",
@@ -131,7 +131,7 @@ for name, entry in MODELS.items():
         name:
             f"transcripts_{name}"
         input:
-            lambda wildcards, model=name: result_files(model, BOARD.ids()),
+            lambda wildcards, model=name: result_files(model, SCHEDULE.ids()),
         output:
             f"work/audit/transcripts/{name}.jsonl",
         log:
@@ -146,7 +146,7 @@ for name, entry in MODELS.items():
         message:
             f"{name}: what a recogniser hears"
         shell:
-            '"{params.python}" "$HFD_SCRIPTS"/transcribe.py --manifest {params.manifest:q}'
+            '"{params.python}" "$HFD_SCRIPTS"/transcripts.py --manifest {params.manifest:q}'
             " --models {params.model} --out {output:q} 2>&1 | tee {log:q}"
 
 
@@ -171,7 +171,7 @@ for name, entry in MODELS.items():
             params:
                 python=interpreter(name),
                 # a function: braces in settings ({port}) are no wildcards
-                spec=lambda wildcards, model=name: BOARD.spec(model).to_json(),
+                spec=lambda wildcards, model=name: SCHEDULE.spec(model).to_json(),
                 kind=kind,
                 scratch=f"work/audit/probe/{kind}/{name}",
             message:

@@ -20,12 +20,12 @@ sys.path.insert(0, str(SCRIPTS))
 os.environ |= {"HFD_PYTHON": sys.executable, "HFD_SCRIPTS": str(SCRIPTS)}
 
 from hfd.errors import HfdError
-from hfd.work import runlock
-from hfd.work.board import Board
-from hfd.work.future import leave_the_future
+from hfd.jobs import runlock
+from hfd.jobs.schedule import Schedule
+from hfd.jobs.future import leave_the_future
 
 
-def told(function):
+def plain_errors(function):
     """`function`, but an error that the user can mend ends Snakemake with that one line.
 
     SystemExit, because to any exception of an input function Snakemake adds a traceback.
@@ -41,17 +41,17 @@ def told(function):
     return call
 
 
-class Told:
-    """An object whose every method is `told`."""
+class PlainErrors:
+    """An object whose every method is `plain_errors`."""
 
     def __init__(self, inner):
         self._inner = inner
 
     def __getattr__(self, name):
-        return told(getattr(self._inner, name))
+        return plain_errors(getattr(self._inner, name))
 
 
-@told
+@plain_errors
 def check(settings, schema, file, *place):
     """Check settings against a schema and fill in its defaults."""
     try:
@@ -66,7 +66,7 @@ check(config, "config", "config/config.yaml")
 for name, entry in config["models"].items():
     check(entry, "models", "config/models.yaml", "models", name)
 
-BOARD = Told(told(Board)(config, Path(), plan_anew=workflow.is_main_process))
+SCHEDULE = PlainErrors(plain_errors(Schedule)(config, Path(), plan_anew=workflow.is_main_process))
 
 MODELS = config["models"]
 LIGHT_HERE = config["light_jobs"] == "here"
@@ -88,7 +88,7 @@ def shard_inputs(model):
     """The compiled files of a shard's samples, and the verdicts on them."""
 
     def inputs(wildcards):
-        members = BOARD.members(model, wildcards.shard)
+        members = SCHEDULE.members(model, wildcards.shard)
         files = [str(p) for sample in members for p in (sample.video, sample.adapter) if p]
         return files + [f"work/checks/{sample.sample_id}.json" for sample in members]
 
@@ -101,7 +101,7 @@ def job_resources(model):
     given = {name: value for name, value in wanted.items() if name != "cpus" and value != 0}
     return given | {
         "cpus_per_task": wanted["cpus"],
-        "runtime": lambda wildcards, attempt: BOARD.minutes(model, wildcards.shard) * attempt,
+        "runtime": lambda wildcards, attempt: SCHEDULE.minutes(model, wildcards.shard) * attempt,
     }
 
 
@@ -126,12 +126,12 @@ if workflow.is_main_process:
 def tell_what_is_missing():
     """A dry run ends with the table of what exists and what is missing."""
     if workflow.is_main_process and workflow.dryrun:
-        print(BOARD.table(), file=sys.stderr)
+        print(SCHEDULE.table(), file=sys.stderr)
 
 
 onstart:
     if workflow.is_main_process:
         jobs = list(workflow.dag.needrun_jobs())
-        BOARD.save_plans({job.params.get("model") for job in jobs} - {None})
+        SCHEDULE.save_plans({job.params.get("model") for job in jobs} - {None})
         if leave_the_future(Path(str(path)) for job in jobs for path in job.input):
             runlock.tell("inputs were dated in the future (clock set back?); they are of now")

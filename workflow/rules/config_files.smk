@@ -1,4 +1,4 @@
-"""A config file that is no YAML is told by file and line, of which Snakemake names neither."""
+"""A config file that is no YAML: one line with file and line, neither of which Snakemake names."""
 
 import sys
 

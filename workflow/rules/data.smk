@@ -52,7 +52,7 @@ rule regenerate_hesitation:
     message:
         "put the compiled hesitation samples into {params.manifest} and its folders"
     shell:
-        '"$HFD_PYTHON" "$HFD_SCRIPTS"/regenerate_manifest.py {params.raw:q}'
+        '"$HFD_PYTHON" "$HFD_SCRIPTS"/regenerate_hesitation.py {params.raw:q}'
         " --manifest={params.manifest:q} --compiled=work/compiled 2>&1 | tee {log:q}"
 
 
@@ -82,7 +82,7 @@ rule check_sample:
 # No output: it fails if a sample does, and its table has to survive that.
 rule check_data:
     input:
-        lambda wildcards: [f"work/checks/{sample}.json" for sample in BOARD.ids()],
+        lambda wildcards: [f"work/checks/{sample}.json" for sample in SCHEDULE.ids()],
     log:
         "logs/check_data.log",
     localrule: True

@@ -11,7 +11,7 @@ RAW_OPTIONS = f"--raw={RAW['manifest']}", f"--fields={json.dumps(RAW['fields'])}
 
 
 @cache
-@told
+@plain_errors
 def raw_samples():
     """The raw rows by id."""
     rows = read_raw(RAW["manifest"], Path(), RAW["fields"], check_files=False)
@@ -26,15 +26,15 @@ def compiled_files(wildcards):
 
 def checked_files(wildcards):
     """Video and adapter of a sample; it may have no adapter."""
-    sample = BOARD.sample(wildcards.sample)
+    sample = SCHEDULE.sample(wildcards.sample)
     adapter = {"adapter": str(sample.adapter)} if sample.adapter else {}
     deny_list = {"deny_list": config["check"]["deny_list"]} if config["check"]["deny_list"] else {}
     return {"video": str(sample.video)} | adapter | deny_list
 
 
 def check_options(wildcards, input):
-    """What the check is told of a sample, from its manifest row."""
-    sample = BOARD.sample(wildcards.sample)
+    """What the check is given of a sample, from its manifest row."""
+    sample = SCHEDULE.sample(wildcards.sample)
     adapter = [f"--adapter={input.adapter}"] if sample.adapter else []
     deny_list = [f"--deny-list={input.deny_list}"] if config["check"]["deny_list"] else []
     return [f"--task={sample.task}", f"--duration={sample.duration_seconds}", *adapter, *deny_list]

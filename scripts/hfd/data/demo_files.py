@@ -195,7 +195,7 @@ def _readme() -> str:
     lines = [
         "# Demo data",
         "",
-        "Made by `scripts/make_demo_data.py` from human recordings and real video inside published",
+        "Made by `scripts/demo_data.py` from human recordings and real video inside published",
         "Python packages; nothing is synthesised. For trying the workflow, not for redistribution.",
         "",
         "| file | what | package, member | rights |",

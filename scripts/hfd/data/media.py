@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import av
-import numpy as np
 
 from hfd.errors import HfdError
 
@@ -39,15 +38,3 @@ def picture_stream(container: av.container.InputContainer, path: Path) -> av.Vid
         if stream.codec_context and not stream.disposition.value & _ATTACHED_PICTURE:
             return stream
     raise HfdError("has no picture stream", file=path, remedy="Deliver a file with video")
-
-
-def to_int16(pcm: np.ndarray) -> np.ndarray:
-    """Float samples in [-1, 1] as int16; exact for samples that came from int16."""
-    return np.clip(np.rint(pcm * 32768.0), -32768, 32767).astype("<i2")
-
-
-def to_float32(samples: np.ndarray) -> np.ndarray:
-    """Decoded samples of any integer or float type as float32 in [-1, 1]."""
-    if samples.dtype.kind == "f":
-        return samples.astype(np.float32, copy=False)
-    return (samples / float(-np.iinfo(samples.dtype).min)).astype(np.float32)

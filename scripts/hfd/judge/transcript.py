@@ -79,7 +79,7 @@ class Transcripts:
 
 
 def read_transcripts(path: Path | None) -> Transcripts:
-    """Read a file of scripts/transcribe.py (one object per wav), or a folder of such files.
+    """Read a file of scripts/transcripts.py (one object per wav), or a folder of such files.
 
     No file means nothing was heard.
     """

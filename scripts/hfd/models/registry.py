@@ -6,8 +6,8 @@ import importlib
 from collections.abc import Mapping
 from typing import Any
 
+from hfd.duplex.model import DuplexModel
 from hfd.errors import HfdError
-from hfd.models.base import DuplexModel
 
 
 def create_model(module: str, settings: Mapping[str, Any], name: str | None = None) -> DuplexModel:

@@ -14,10 +14,11 @@ from pathlib import Path
 import av
 import numpy as np
 
-from hfd.data.media import open_media, to_float32
+from hfd.data.media import open_media
+from hfd.duplex.units import Frame, Unit
 from hfd.errors import HfdError
 from hfd.media_time import FPS, PICTURE_SAMPLES, SAMPLE_RATE
-from hfd.stream.units import Frame, Unit
+from hfd.pcm import to_float32
 
 _MAX_AUDIO_GAP = SAMPLE_RATE // 20
 """Timestamps of some containers are rounded to ms; a real hole in the sound is longer (50 ms)."""

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hfd.duplex.events import Audio, Control, ControlKind, Event, Metric, Text
 from hfd.stream.clock import RunClock
-from hfd.stream.events import Audio, Control, ControlKind, Event, Metric, Text
 from hfd.stream.playback import Playback
 from hfd.stream.trace import TraceWriter
 

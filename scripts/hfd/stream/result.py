@@ -18,7 +18,7 @@ from hfd.stream.recorder import Recorder
 from hfd.stream.trace import TraceWriter
 
 if TYPE_CHECKING:
-    from hfd.models.base import Capabilities
+    from hfd.duplex.model import Capabilities
     from hfd.stream.run import InputLog, Run
 
 RESULT_SCHEMA = "hfd-result/1"

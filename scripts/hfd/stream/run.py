@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hfd.models.base import Identity
+    from hfd.duplex.model import Identity
 
 
 @dataclass(frozen=True)

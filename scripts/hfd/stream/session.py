@@ -19,19 +19,19 @@ import soundfile
 
 from hfd.data.adapter import read_adapter
 from hfd.data.manifest import Sample
-from hfd.data.media import to_int16
+from hfd.duplex.units import SampleInfo, Unit
 from hfd.errors import HfdError
 from hfd.files import json_text, sha256_bytes, sha256_file
+from hfd.pcm import to_int16
 from hfd.stream import trace
 from hfd.stream.clock import RunClock, make_clock
 from hfd.stream.reader import MediaInfo, probe, read_units
 from hfd.stream.recorder import Recorder
 from hfd.stream.result import Streamed, build_provenance, build_result
 from hfd.stream.run import InputLog, Run
-from hfd.stream.units import SampleInfo, Unit
 
 if TYPE_CHECKING:
-    from hfd.models.base import Capabilities, DuplexModel
+    from hfd.duplex.model import Capabilities, DuplexModel
 
 _READ_AHEAD_UNITS = 16
 

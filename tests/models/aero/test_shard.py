@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from hfd.data.manifest import Sample
+from hfd.jobs.spec import ModelSpec
+from hfd.jobs.store import Store
+from hfd.jobs.worker import Shard, run_shard
 from hfd.models.aero import AeroModel
-from hfd.work.spec import ModelSpec
-from hfd.work.store import Store
-from hfd.work.worker import Shard, run_shard
 from tests.models.aero.conftest import SCRIPTS, pair_settings
 
 pytestmark = pytest.mark.realtime

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import yaml
 
+from hfd.duplex.units import Unit
 from hfd.errors import HfdError
 from hfd.models.aero import AeroModel
 from hfd.models.aero.ending import SampleFailure, largest_burst
@@ -20,7 +21,6 @@ from hfd.models.aero.pictures import is_taken
 from hfd.models.aero.recording import Recording
 from hfd.models.aero.speaker import Speaker
 from hfd.models.aero.wire import Picture, Wire
-from hfd.stream.units import Unit
 
 SHIPPED = Path(__file__).parents[3] / "config" / "wires" / "aero.yaml"
 UNIT = Unit(3, 3840, np.full(1280, -0.5, np.float32), (), 1280, False)

@@ -28,13 +28,13 @@ from pathlib import Path
 import numpy as np
 from websockets.sync.client import connect
 
+from hfd.duplex.events import Audio, Metric
+from hfd.duplex.model import SampleInfo
 from hfd.errors import run_cli
-from hfd.models.base import SampleInfo
 from hfd.models.duplexomni.pictures import jpeg
 from hfd.models.duplexomni.request import RequestBody
 from hfd.models.duplexomni.settings import SYSTEM_PROMPT
 from hfd.models.registry import create_model
-from hfd.stream.events import Audio, Metric
 from hfd.stream.reader import to_int16
 from tests.models.duplexomni.conftest import units
 from tests.models.duplexomni.reference import MODEL, Talker, Thinker, tone

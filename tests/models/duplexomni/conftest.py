@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from hfd.data.manifest import Sample
-from hfd.models.base import SampleInfo
+from hfd.duplex.model import SampleInfo
+from hfd.duplex.units import Frame, Unit
 from hfd.models.registry import create_model
 from hfd.stream.run import Run
 from hfd.stream.session import run_sample
-from hfd.stream.units import Frame, Unit
 from tests.models.duplexomni.reference import Talker, Thinker
 from tests.stream.clips import picture
 from tests.stream.conftest import compiled  # noqa: F401  a fixture

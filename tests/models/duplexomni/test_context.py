@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from hfd.duplex.model import SampleInfo
 from hfd.errors import HfdError
-from hfd.models.base import SampleInfo
 from hfd.models.duplexomni.context import Limits, Need, context_need, picture_size
 from tests.models.duplexomni.conftest import drive, units
 from tests.models.duplexomni.reference import Thinker

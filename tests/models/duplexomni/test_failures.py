@@ -7,8 +7,8 @@ import time
 
 import pytest
 
+from hfd.duplex.model import ModelBroken, SampleInfo
 from hfd.errors import HfdError
-from hfd.models.base import ModelBroken, SampleInfo
 from hfd.models.registry import create_model
 from tests.models.duplexomni.conftest import drive, units
 from tests.models.duplexomni.reference import Talker, Thinker

@@ -12,8 +12,8 @@ import pytest
 import soundfile
 from PIL import Image
 
-from hfd.data.media import to_int16
-from hfd.stream.events import Audio, Metric, Text
+from hfd.duplex.events import Audio, Metric, Text
+from hfd.pcm import to_int16
 from hfd.stream.reader import read_units
 from tests.models.duplexomni.conftest import drive, of_kind, slice_facts, units
 from tests.models.duplexomni.reference import (

@@ -6,9 +6,9 @@ from pathlib import Path
 import av
 import numpy as np
 
-from hfd.models.base import SampleInfo
-from hfd.stream.events import Audio, Metric
-from hfd.stream.units import Frame, Unit
+from hfd.duplex.events import Audio, Metric
+from hfd.duplex.model import SampleInfo
+from hfd.duplex.units import Frame, Unit
 
 TINY = {"device": "cpu", "num_steps": 2, "max_codes": 120, "tail_tokens": 30}
 """Settings that keep the tiny model quick."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 pytestmark = pytest.mark.heavy
-SCRIPT = Path(__file__).parents[3] / "scripts" / "bench" / "roma_steps.py"
+SCRIPT = Path(__file__).parents[3] / "benchmarks" / "roma_steps.py"
 
 
 def test_the_benchmark_measures_both_paths_and_finds_them_equal(snapshot, tmp_path):

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hfd.duplex.events import Control, ControlKind, Metric, Text
 from hfd.errors import HfdError
 from hfd.models.registry import create_model
 from hfd.models.roma.settings import parse_settings
 from hfd.models.roma.trigger import Trigger
-from hfd.stream.events import Control, ControlKind, Metric, Text
 from tests.models.roma.helpers import TINY, comparable, make_units, run, sample, sound
 
 pytestmark = pytest.mark.heavy

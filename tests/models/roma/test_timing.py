@@ -6,11 +6,11 @@ import time
 import numpy as np
 import pytest
 
+from hfd.duplex.events import Audio, Metric, Text
 from hfd.models.roma import model as roma_model
 from hfd.models.roma.steps import Sound
 from hfd.models.roma.steps_eager import EagerSteps
 from hfd.models.roma.steps_graphs import GraphSteps
-from hfd.stream.events import Audio, Metric, Text
 from tests.models.roma.helpers import TINY, comparable, make_units, run
 
 pytestmark = pytest.mark.heavy

@@ -18,7 +18,7 @@ else:
 @pytest.fixture(scope="session")
 def snapshot(tmp_path_factory):
     """Folder of the tiny snapshot."""
-    from bench.random_tts import make_snapshot
+    from make_tts_random import make_snapshot
 
     return make_snapshot(tmp_path_factory.mktemp("tts") / "tiny")
 

@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from hfd.models.base import (
+from hfd.duplex.events import Audio, Text
+from hfd.duplex.model import (
     Capabilities,
     DuplexModel,
     Emit,
@@ -27,9 +28,8 @@ from hfd.models.base import (
     ModelBroken,
     SampleInfo,
 )
+from hfd.duplex.units import Unit
 from hfd.models.settings import make_settings
-from hfd.stream.events import Audio, Text
-from hfd.stream.units import Unit
 
 RATE = 16_000
 HOLD_LIMIT_S = 120

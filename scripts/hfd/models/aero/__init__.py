@@ -14,6 +14,8 @@ from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from typing import Any
 
+from hfd.duplex.model import Capabilities, DuplexModel, Emit, Identity, ModelBroken, SampleInfo
+from hfd.duplex.units import Unit
 from hfd.errors import HfdError
 from hfd.media_time import FPS
 from hfd.models.aero.conversation import Conversation
@@ -23,10 +25,8 @@ from hfd.models.aero.settings import read_settings
 from hfd.models.aero.speaker import Speaker
 from hfd.models.aero.vocab import TokenText
 from hfd.models.aero.wire import Wire
-from hfd.models.base import Capabilities, DuplexModel, Emit, Identity, ModelBroken, SampleInfo
 from hfd.models.servers import ChildServer, start_all
 from hfd.models.tts.protocol import FRAME_SAMPLES, SAMPLE_RATE
-from hfd.stream.units import Unit
 
 ROOT = Path(__file__).parents[4]
 UNIT_SAMPLES = 1280

@@ -14,6 +14,9 @@ from typing import Any
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
+from hfd.duplex.events import Text
+from hfd.duplex.model import Emit
+from hfd.duplex.units import Unit
 from hfd.media_time import FPS
 from hfd.models.aero.ending import SampleFailure, largest_burst, percentiles
 from hfd.models.aero.pictures import is_taken, jpeg
@@ -22,9 +25,6 @@ from hfd.models.aero.settings import Limits
 from hfd.models.aero.speaker import MAX_FRAME_BYTES, PING_S, Speaker
 from hfd.models.aero.vocab import TokenText
 from hfd.models.aero.wire import Picture, Wire, WireEvent
-from hfd.models.base import Emit
-from hfd.stream.events import Text
-from hfd.stream.units import Unit
 
 SLOT_S = 0.08
 AFTER_FINAL_S = 0.1

@@ -7,9 +7,9 @@ from fractions import Fraction
 
 import av
 
-from hfd.data.pictures import ONE_THREAD
+from hfd.duplex.units import Frame
 from hfd.media_time import FPS
-from hfd.stream.units import Frame
+from hfd.video_frames import ONE_THREAD
 
 JPEG_QUANTISER = 2
 """FFmpeg's scale from 1 (best) to 31; 2 is visually lossless."""

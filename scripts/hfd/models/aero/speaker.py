@@ -16,11 +16,11 @@ import numpy as np
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
+from hfd.duplex.events import Audio, Control, ControlKind, Metric
+from hfd.duplex.model import Emit
 from hfd.models.aero.ending import SampleFailure, percentiles
 from hfd.models.aero.recording import Recording
-from hfd.models.base import Emit
 from hfd.models.tts import protocol
-from hfd.stream.events import Audio, Control, ControlKind, Metric
 
 MAX_FRAME_BYTES = 64 << 20
 PING_S = {"ping_interval": 20, "ping_timeout": 120}

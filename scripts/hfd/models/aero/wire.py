@@ -17,9 +17,9 @@ from typing import Any, Literal
 import numpy as np
 import yaml
 
+from hfd.duplex.units import Unit
 from hfd.errors import HfdError
 from hfd.files import sha256_file
-from hfd.stream.units import Unit
 
 SCHEMA = "hfd-wire/1"
 EventKind = Literal["text", "silence", "final", "error", "ignored", "unknown"]

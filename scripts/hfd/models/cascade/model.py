@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 
+from hfd.duplex.events import Audio, Control, ControlKind, Metric, Text
+from hfd.duplex.model import Capabilities, DuplexModel, Emit, Identity, SampleInfo
+from hfd.duplex.units import Unit
 from hfd.files import canonical_json, sha256_bytes, sha256_file
 from hfd.media_time import SAMPLE_RATE
-from hfd.models.base import Capabilities, DuplexModel, Emit, Identity, SampleInfo
 from hfd.models.cascade.dialogue import Dialogue
 from hfd.models.cascade.recogniser import Heard, Recogniser
 from hfd.models.cascade.settings import Settings
 from hfd.models.cascade.turns import Onset, Pause, TurnDetector, TurnEnd
 from hfd.models.cascade.voice import HOP, RATE, Voice
 from hfd.models.settings import make_settings
-from hfd.stream.events import Audio, Control, ControlKind, Metric, Text
-from hfd.stream.units import Unit
 
 UNIT_SAMPLES = 1280
 """80 ms."""

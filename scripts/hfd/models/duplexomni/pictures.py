@@ -11,10 +11,10 @@ import numpy as np
 from av.video.reformatter import Interpolation
 from PIL import Image
 
-from hfd.data.pictures import ONE_THREAD
+from hfd.duplex.units import Frame, Unit
 from hfd.media_time import PICTURE_SAMPLES
 from hfd.models.duplexomni.context import picture_size
-from hfd.stream.units import Frame, Unit
+from hfd.video_frames import ONE_THREAD
 
 
 @dataclass(frozen=True)

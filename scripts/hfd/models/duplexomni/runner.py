@@ -12,9 +12,8 @@ from contextlib import ExitStack
 from pathlib import Path, PurePath
 from typing import Any
 
-from hfd.errors import HfdError
-from hfd.media_time import SAMPLE_RATE, samples_to_seconds, seconds_to_samples
-from hfd.models.base import (
+from hfd.duplex.events import Metric
+from hfd.duplex.model import (
     Capabilities,
     DuplexModel,
     Emit,
@@ -22,14 +21,15 @@ from hfd.models.base import (
     ModelBroken,
     SampleInfo,
 )
+from hfd.duplex.units import Unit
+from hfd.errors import HfdError
+from hfd.media_time import SAMPLE_RATE, samples_to_seconds, seconds_to_samples
 from hfd.models.duplexomni.context import SLICE_SAMPLES, Limits, refuse_unless_fits
 from hfd.models.duplexomni.settings import StackLaunch, StackUrls, read_settings
 from hfd.models.duplexomni.slices import SliceLoop
 from hfd.models.duplexomni.stack import Stack
 from hfd.models.duplexomni.weights import describe_weights
 from hfd.models.duplexomni.wire import OUTPUT_RATE, SLICE_OUT_SAMPLES
-from hfd.stream.events import Metric
-from hfd.stream.units import Unit
 
 CODEC_FRAMES_PER_SLICE = 6
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
+from hfd.duplex.model import Clock
 from hfd.errors import HfdError
-from hfd.models.base import Clock
 from hfd.models.duplexomni.s2 import S2Settings
 from hfd.models.settings import Range, Share, make_settings, wrong_setting
 

@@ -19,10 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from hfd.data.media import to_int16
+from hfd.duplex.events import Audio, Control, ControlKind, Metric, Text
+from hfd.duplex.model import Emit
+from hfd.duplex.units import Unit
 from hfd.errors import HfdError
 from hfd.media_time import samples_to_seconds
-from hfd.models.base import Emit
 from hfd.models.duplexomni.blob import ThinkerBlob
 from hfd.models.duplexomni.pictures import Picture, PictureFeed, jpeg
 from hfd.models.duplexomni.reply import Reply, parse_reply
@@ -31,8 +32,7 @@ from hfd.models.duplexomni.s2 import System2
 from hfd.models.duplexomni.settings import Settings
 from hfd.models.duplexomni.stack import Stack
 from hfd.models.duplexomni.wire import SLICE_OUT_SAMPLES, ServerFailed, speak, think
-from hfd.stream.events import Audio, Control, ControlKind, Metric, Text
-from hfd.stream.units import Unit
+from hfd.pcm import to_int16
 
 SILENCE = np.zeros(SLICE_OUT_SAMPLES, np.int16)
 

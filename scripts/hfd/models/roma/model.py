@@ -16,8 +16,10 @@ import numpy as np
 import torch
 import transformers
 
+from hfd.duplex.events import Audio, Control, ControlKind, Metric, Text
+from hfd.duplex.model import Capabilities, DuplexModel, Emit, Identity, SampleInfo
+from hfd.duplex.units import Frame, Unit
 from hfd.errors import HfdError
-from hfd.models.base import Capabilities, DuplexModel, Emit, Identity, SampleInfo
 from hfd.models.roma import unit as units
 from hfd.models.roma.acceleration import make_steps
 from hfd.models.roma.checkpoint import Parts, load_snapshot
@@ -27,8 +29,6 @@ from hfd.models.roma.steps import FRAMES_PER_CODE, HOP, Steps, Thought
 from hfd.models.roma.trigger import Trigger
 from hfd.models.roma.vocoder import Vocoder, block_noise
 from hfd.models.roma.voice import ALL, Markers, Piece, Voice
-from hfd.stream.events import Audio, Control, ControlKind, Metric, Text
-from hfd.stream.units import Frame, Unit
 
 OUTPUT_RATE = 24_000
 

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from PIL import Image
 
+from hfd.duplex.units import Frame, Unit
 from hfd.errors import HfdError
 from hfd.media_time import SAMPLE_RATE
-from hfd.stream.units import Frame, Unit
 
 UNIT_SAMPLES = SAMPLE_RATE
 PICTURE_OFFSETS = (0, 6400)

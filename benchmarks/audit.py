@@ -1,6 +1,6 @@
 """Cost of the audit: 1024 samples x 5 models, as copies of the results that a demo has made.
 
-    python scripts/bench/audit.py --root .demo --model cascade
+    python benchmarks/audit.py --root .demo --model cascade
 
 Copies carry new ids but the old traces, so rule A16 fails for them; the work is the same.
 """
@@ -18,11 +18,11 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 from hfd.data.manifest import read_manifest
 from hfd.errors import HfdError, run_cli
 
-_AUDIT = Path(__file__).resolve().parents[1] / "audit.py"
+_AUDIT = Path(__file__).resolve().parents[1] / "scripts" / "audit.py"
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -1,6 +1,6 @@
 """What a run costs that has nothing to do: five models, each with every sample finished.
 
-Usage: python scripts/bench/second_run.py [--samples 1024] [--models 5]
+Usage: python benchmarks/second_run.py [--samples 1024] [--models 5]
 The results are made for real, with the tests' model that keeps silent, on this machine; that takes
 minutes.
 Exit code 1 if the second run starts a job or takes more than 15 s of processor time.
@@ -15,10 +15,10 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
-from tests.workflow.desk import Desk
+from tests.workflow.desk import Desk  # noqa: E402
 
 MAX_S = 15.0
 

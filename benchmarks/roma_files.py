@@ -9,18 +9,18 @@ import time
 from pathlib import Path
 from typing import Any
 
-import infer_shard
-from bench.roma_bench import at, make_unit, synchronize
-from bench.roma_model import GivenRoma
+import infer
 from hfd.data.manifest import read_manifest
+from hfd.duplex.events import Audio, Event, Metric, Text
+from hfd.duplex.model import SampleInfo
+from hfd.duplex.units import Unit
 from hfd.files import read_json
-from hfd.models.base import SampleInfo
+from hfd.jobs.plan import Plan, save_plan
+from hfd.jobs.spec import ModelSpec
+from hfd.jobs.store import Store
 from hfd.models.roma.vocoder import Vocoder
-from hfd.stream.events import Audio, Event, Metric, Text
-from hfd.stream.units import Unit
-from hfd.work.plan import Plan, save_plan
-from hfd.work.spec import ModelSpec
-from hfd.work.store import Store
+from roma_bench import at, make_unit, synchronize
+from roma_model import GivenRoma
 
 
 def first_sound(model: GivenRoma, context_s: int) -> float:
@@ -103,9 +103,7 @@ def through_worker(work: Path, spec: ModelSpec) -> dict[str, Any]:
         ids = [sample.sample_id for sample in read_manifest(manifest, Path())]
         save_plan(store.plan, Plan(1, {"all": ids}))
         began = time.perf_counter()
-        infer_shard.main(
-            ["--spec", spec.to_json(), "--shard", "all", "--log", f"logs/{spec.name}.log"]
-        )
+        infer.main(["--spec", spec.to_json(), "--shard", "all", "--log", f"logs/{spec.name}.log"])
         took = time.perf_counter() - began
         results = {name: read_json(store.entry(name) / "result.json") for name in ids}
     rows = {

@@ -36,11 +36,11 @@ class Store:
         return self.folder / "store" / sample_id
 
     def part(self, sample_id: str) -> Path:
-        """Where the sample in flight is written; only the holder of its claim may touch it."""
+        """Where the sample in flight is written; only the holder of its lease may touch it."""
         return self.folder / "store" / f".part-{_short(sample_id)}"
 
-    def claim(self, sample_id: str) -> Path:
-        return self.folder / "claims" / f"{_short(sample_id)}.json"
+    def lease(self, sample_id: str) -> Path:
+        return self.folder / "leases" / f"{_short(sample_id)}.json"
 
     def error_file(self, sample_id: str) -> Path:
         return self.folder / "errors" / f"{sample_id}.json"
@@ -108,7 +108,7 @@ def verify(folder: Path) -> dict[str, Any]:
 
 
 def restore(store: Store, sample_id: str) -> None:
-    """Bring a published sample back into a store that has lost it; the caller holds its claim."""
+    """Bring a published sample back into a store that has lost it; the caller holds its lease."""
     part = store.part(sample_id)
     shutil.rmtree(part, ignore_errors=True)
     shutil.copytree(store.published(sample_id), part)

@@ -20,18 +20,18 @@ from datetime import datetime
 from typing import Any
 
 from hfd.data.manifest import Sample
+from hfd.duplex.model import DuplexModel, Identity, ModelBroken
 from hfd.errors import HfdError
 from hfd.files import read_json, replace_folder, write_json
-from hfd.models.base import DuplexModel, Identity, ModelBroken
+from hfd.jobs.gpus import take_gpus
+from hfd.jobs.hashes import HashCache
+from hfd.jobs.lease import Leases
+from hfd.jobs.spec import ModelSpec
+from hfd.jobs.status import Expectation
+from hfd.jobs.store import Store, restore, verify
 from hfd.models.registry import create_model
 from hfd.stream.run import Run
 from hfd.stream.session import run_sample
-from hfd.work.cards import take_cards
-from hfd.work.claim import Claims
-from hfd.work.hashes import HashCache
-from hfd.work.spec import ModelSpec
-from hfd.work.store import Store, restore, verify
-from hfd.work.survey import Expectation
 
 DEATHS_ALLOWED = 2
 """A sample under which this many workers of one shard ended is recorded as failed."""
@@ -82,7 +82,7 @@ def run_shard(
         HfdError: the model cannot be made or loaded, or does not declare the voice it should.
     """
     worker = _Worker(spec, shard, store, say)
-    with _stop_on_sigterm(), worker.claims:
+    with _stop_on_sigterm(), worker.leases:
         try:
             worker.run()
         finally:
@@ -96,7 +96,7 @@ class _Worker:
     ) -> None:
         self.spec, self.shard, self.store, self.say = spec, shard, store, say
         self.expected = Expectation(spec, store.root, HashCache(store.root / "work" / "hashes"))
-        self.claims = Claims(shard.name)
+        self.leases = Leases(shard.name)
         self.tally = Tally()
         self._model: DuplexModel | None = None
         self._run: Run | None = None
@@ -126,7 +126,7 @@ class _Worker:
         if self._is_stored(sample, fingerprint):
             self._end(sample, "done")
             return True
-        previous = self.claims.take(self.store.claim(name))
+        previous = self.leases.take(self.store.lease(name))
         if previous is None:
             return False
         try:
@@ -136,7 +136,7 @@ class _Worker:
             self._end(sample, self._compute(sample, fingerprint))
         finally:
             shutil.rmtree(self.store.part(name), ignore_errors=True)
-            self.claims.free(self.store.claim(name))
+            self.leases.free(self.store.lease(name))
         return True
 
     def _is_stored(self, sample: Sample, fingerprint: str) -> bool:
@@ -147,7 +147,7 @@ class _Worker:
             return False
 
     def _compute(self, sample: Sample, fingerprint: str) -> str:
-        """Run the model over a claimed sample, unless that turns out to be needless."""
+        """Run the model over a leased sample, unless that turns out to be needless."""
         name = sample.sample_id
         if self._is_stored(sample, fingerprint):  # by the worker that held it before
             return "done"
@@ -212,11 +212,9 @@ class _Worker:
     def _loaded(self) -> tuple[DuplexModel, Run]:
         """The model, loaded on first use."""
         if self._model is None or self._run is None:
-            take_cards(self.shard.gpus)
+            take_gpus(self.shard.gpus)
             started = time.monotonic()
-            self._model = create_model(
-                self.spec.module, self.spec.settings, self.spec.name
-            )
+            self._model = create_model(self.spec.module, self.spec.settings, self.spec.name)
             declared = self._model.capabilities.voice_origin
             if self.spec.voice_origin not in (None, declared):
                 raise HfdError(

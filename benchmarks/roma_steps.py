@@ -19,17 +19,17 @@ from typing import Any
 import torch
 import transformers
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from bench.roma_bench import Bench, make_unit, median_ms, rgb
-from bench.roma_compare import compare, compare_sound
-from bench.roma_files import end_to_end, first_sound, forced, through_worker
-from bench.roma_model import GivenRoma, random_parts
-from bench.roma_tables import tables
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 from hfd.errors import HfdError, run_cli
+from hfd.jobs.spec import ModelSpec
 from hfd.models.roma import unit as units
 from hfd.models.roma.checkpoint import Parts, load_snapshot
 from hfd.models.roma.settings import Settings, parse_settings
-from hfd.work.spec import ModelSpec
+from roma_bench import Bench, make_unit, median_ms, rgb
+from roma_compare import compare, compare_sound
+from roma_files import end_to_end, first_sound, forced, through_worker
+from roma_model import GivenRoma, random_parts
+from roma_tables import tables
 
 KINDS = ("graphs", "eager")
 BANDWIDTH = 4.3e12

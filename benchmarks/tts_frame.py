@@ -1,6 +1,6 @@
 """Time of one 80 ms frame of Qwen3-TTS, captured and plain, in one run.
 
-    python scripts/bench/tts_frame.py [--model FOLDER] [--device cuda:0] [--frames 400]
+    python benchmarks/tts_frame.py [--model FOLDER] [--device cuda:0] [--frames 400]
 
 Without --model a snapshot of the 0.6B shapes with random weights is made in a temporary folder.
 A frame is code predictor (15 passes), talker step, decode of an 87-frame codec window and the copy
@@ -20,16 +20,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 
 import numpy as np
 import torch
 
-from bench.random_tts import FULL, TINY, make_snapshot
 from hfd.errors import run_cli
 from hfd.models.tts.loading import load_model
 from hfd.models.tts.speech import PAD, Manner
 from hfd.models.tts.talker import QwenVoice
+from make_tts_random import FULL, TINY, make_snapshot
 
 MANNER = Manner("ryan", "english", seed=11)
 PART_FRAMES = 60

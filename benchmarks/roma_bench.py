@@ -12,6 +12,7 @@ import av
 import numpy as np
 import torch
 
+from hfd.duplex.units import Frame, Unit
 from hfd.models.roma import unit as units
 from hfd.models.roma.acceleration import make_steps
 from hfd.models.roma.checkpoint import Parts
@@ -19,7 +20,6 @@ from hfd.models.roma.settings import Settings, parse_settings
 from hfd.models.roma.steps import Steps
 from hfd.models.roma.vocoder import Vocoder, block_noise
 from hfd.models.roma.voice import ALL, Markers, Voice
-from hfd.stream.units import Frame, Unit
 
 Second = tuple[torch.Tensor, units.Grid, torch.Tensor]
 """Patches, grid and log-mel of one second."""

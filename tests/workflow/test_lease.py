@@ -7,15 +7,15 @@ import time
 
 import pytest
 
-from hfd.work.claim import Claims
+from hfd.jobs.lease import Leases
 from tests.workflow.desk import REPO
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from hfd.work.claim import Claims
-with Claims("shard") as claims:
-    assert claims.take(Path(sys.argv[1])) == {}
+from hfd.jobs.lease import Leases
+with Leases("shard") as leases:
+    assert leases.take(Path(sys.argv[1])) == {}
     print("held", flush=True)
     time.sleep(60)
 """
@@ -23,8 +23,8 @@ with Claims("shard") as claims:
 
 @pytest.fixture
 def holder(tmp_path):
-    """Another process that holds a claim, and the claim's path."""
-    path = tmp_path / "claim.json"
+    """Another process that holds a lease, and the lease's path."""
+    path = tmp_path / "lease.json"
     environment = os.environ | {"PYTHONPATH": str(REPO / "scripts")}
     command = [sys.executable, "-c", HOLDER, str(path)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
@@ -37,31 +37,31 @@ def holder(tmp_path):
 
 def test_a_living_workers_claim_is_respected_and_a_dead_ones_is_taken_at_once(holder):
     process, path = holder
-    with Claims("mine") as claims:
-        assert claims.take(path) is None
+    with Leases("mine") as leases:
+        assert leases.take(path) is None
         process.kill()
         process.wait()
-        assert claims.take(path)["pid"] == process.pid
-        assert claims.take(path) is None
+        assert leases.take(path)["pid"] == process.pid
+        assert leases.take(path) is None
 
 
 def test_a_claim_from_elsewhere_is_stale_when_it_has_not_been_touched_for_a_while(holder):
     _, path = holder
     path.write_text(path.read_text().replace('"machine":"', '"machine":"another '))
     os.utime(path, (time.time() + 1e6,) * 2)  # its host's clock is wrong
-    with Claims("mine", stale_s=0.2) as claims:
-        assert claims.take(path) is None
+    with Leases("mine", stale_s=0.2) as leases:
+        assert leases.take(path) is None
         os.utime(path, (time.time() - 1e6,) * 2)  # touched: somebody lives
         time.sleep(0.3)
-        assert claims.take(path) is None
+        assert leases.take(path) is None
         time.sleep(0.3)
-        assert claims.take(path)["machine"].startswith("another")
+        assert leases.take(path)["machine"].startswith("another")
 
 
 def test_what_is_held_is_touched_and_freed_at_the_end(tmp_path):
-    path = tmp_path / "claim.json"
-    with Claims("mine", beat_s=0.05) as claims:
-        claims.take(path)
+    path = tmp_path / "lease.json"
+    with Leases("mine", beat_s=0.05) as leases:
+        leases.take(path)
         os.utime(path, (0, 0))
         deadline = time.monotonic() + 20
         while path.stat().st_mtime < 1:

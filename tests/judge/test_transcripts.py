@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 import soundfile
-
 import transcribe
+
 from hfd.judge.transcript import normalised, read_transcripts, word_error_rate
 from tests.judge.speech_clips import TEXT, reading
 

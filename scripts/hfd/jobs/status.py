@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 from hfd.data.manifest import Sample
 from hfd.errors import HfdError
+from hfd.jobs.hashes import HashCache
+from hfd.jobs.spec import ModelSpec, Recipe
+from hfd.jobs.store import Store, glance, sizes
 from hfd.stream.provenance import code_version
-from hfd.work.hashes import HashCache
-from hfd.work.spec import ModelSpec, Recipe
-from hfd.work.store import Store, glance, sizes
 
 Kind = Literal["done", "ready", "stale", "failed", "missing"]
 
@@ -85,7 +85,7 @@ class Expectation:
         return f"{', '.join(changed or other)} changed"
 
 
-def survey(store: Store, samples: Sequence[Sample], expected: Expectation) -> list[State]:
+def read_states(store: Store, samples: Sequence[Sample], expected: Expectation) -> list[State]:
     """The state of every sample, in the manifest's order; reads, never writes."""
     if not store.folder.exists() and not (store.root / "results" / store.model).exists():
         return [State(sample.sample_id, "missing", "never run") for sample in samples]
@@ -118,7 +118,7 @@ def table(states: dict[str, list[State]], shown_ids: int = 8) -> str:
     """The table of all models, then for each the reasons with the ids they concern.
 
     Args:
-        states: `survey` by model.
+        states: `read_states` by model.
         shown_ids: ids named for one reason; more are counted.
     """
     width = max([5, *map(len, states)])

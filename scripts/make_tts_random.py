@@ -1,19 +1,16 @@
 """A Qwen3-TTS CustomVoice snapshot with random weights: true architecture, any size, no download.
 
-    python scripts/bench/random_tts.py FOLDER [--full-size]
+    python scripts/make_tts_random.py FOLDER [--full-size]
 
-Tests use the tiny size, scripts/bench/tts_frame.py the shapes of the 0.6B release.
+Tests use the tiny size, benchmarks/tts_frame.py the shapes of the 0.6B release.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import torch
 

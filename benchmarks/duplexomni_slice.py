@@ -1,6 +1,6 @@
 """The DuplexOmni runner's own cost per slice, as the history grows.
 
-    python scripts/bench/duplexomni_slice.py --slices 240
+    python benchmarks/duplexomni_slice.py --slices 240
 
 Reference servers (tests/models/duplexomni) run as processes of their own and tell how long each
 request kept them busy, reading it included. What remains of `push` is the runner: building the
@@ -22,16 +22,16 @@ from pathlib import Path
 import av
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 from tests.models.duplexomni.weights import fake_weights, reference_stack  # noqa: E402
 
+from hfd.duplex.model import SampleInfo  # noqa: E402
+from hfd.duplex.units import Frame, Unit  # noqa: E402
 from hfd.errors import run_cli  # noqa: E402
-from hfd.models.base import SampleInfo  # noqa: E402
 from hfd.models.duplexomni.context import SLICE_SAMPLES  # noqa: E402
 from hfd.models.registry import create_model  # noqa: E402
-from hfd.stream.units import Frame, Unit  # noqa: E402
 
 
 def _pictures(width: int, height: int) -> list[av.VideoFrame]:

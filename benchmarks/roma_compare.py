@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from bench.roma_bench import Bench, rgb
 from hfd.models.roma.acceleration import make_steps
 from hfd.models.roma.checkpoint import Parts
 from hfd.models.roma.settings import Settings, parse_settings
 from hfd.models.roma.steps_eager import EagerSteps
 from hfd.models.roma.vocoder import Vocoder, block_noise
+from roma_bench import Bench, rgb
 
 
 def compare(parts: Parts, settings: Settings, seconds: int) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from hfd.stream.events import Event
-from hfd.stream.units import SampleInfo, Unit
+from hfd.duplex.events import Event
+from hfd.duplex.units import SampleInfo, Unit
 
 Clock = Literal["virtual", "arrival"]
 VoiceOrigin = Literal["native_talker", "streaming_tts", "post_tts", "none"]

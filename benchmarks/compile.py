@@ -1,6 +1,6 @@
 """CPU time of compiling one sample, verification included, against decoding its source alone.
 
-Usage: python scripts/bench/compile.py [source.mp4]
+Usage: python benchmarks/compile.py [source.mp4]
 Without a file a hard 20 s, 720p, 30 fps source is made. Prints ratio, PSNR and hashes of three
 runs; exit code 1 if the ratio is over 3.2, PSNR under 40 dB, or the bytes differ.
 """
@@ -19,7 +19,7 @@ import imageio_ffmpeg
 import numpy as np
 import soundfile
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 FFMPEG = imageio_ffmpeg.get_ffmpeg_exe()
 MAX_RATIO = 3.2
 MIN_PSNR = 40.0

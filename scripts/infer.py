@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import TextIO
 
 from hfd.data.manifest import Sample, read_manifest
+from hfd.duplex.model import ModelBroken
 from hfd.errors import HfdError, run_cli
 from hfd.files import write_json
-from hfd.models.base import ModelBroken
-from hfd.work.plan import STORE_ONLY, read_plan
-from hfd.work.spec import ModelSpec
-from hfd.work.store import Store
-from hfd.work.worker import Shard, Stopped, run_shard
+from hfd.jobs.plan import STORE_ONLY, read_plan
+from hfd.jobs.spec import ModelSpec
+from hfd.jobs.store import Store
+from hfd.jobs.worker import Shard, Stopped, run_shard
 
 EXIT_BROKEN = 3
 EXIT_STOPPED = 143

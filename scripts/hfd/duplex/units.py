@@ -9,8 +9,8 @@ from pathlib import Path
 import av
 import numpy as np
 
-from hfd.data.pictures import picture_digest, upright_rgb
 from hfd.media_time import PICTURE_SAMPLES, SAMPLE_RATE
+from hfd.video_frames import picture_digest, upright_rgb
 
 
 @dataclass(frozen=True)

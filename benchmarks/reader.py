@@ -1,6 +1,6 @@
 """Real-time factor of the unit reader per CPU second, beside decoding the same file alone.
 
-Usage: python scripts/bench/reader.py [compiled.mp4]
+Usage: python benchmarks/reader.py [compiled.mp4]
 Without a file a 20 s, 720p test file is made with the ffmpeg of imageio-ffmpeg.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 import av
 import imageio_ffmpeg
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 from hfd.stream.reader import probe, read_units
 
 UNITS = (1280, 7680, 16000)

@@ -18,16 +18,16 @@ from typing import Any
 import yaml
 
 from hfd.data.manifest import Sample, read_manifest
+from hfd.duplex.model import DuplexModel, ModelBroken
 from hfd.errors import HfdError
 from hfd.files import replace_folder
-from hfd.models.base import DuplexModel, ModelBroken
+from hfd.jobs.hashes import HashCache
+from hfd.jobs.spec import ModelSpec
+from hfd.jobs.status import Expectation
+from hfd.jobs.store import verify
 from hfd.models.registry import create_model
 from hfd.stream.run import Run
 from hfd.stream.session import run_sample
-from hfd.work.hashes import HashCache
-from hfd.work.spec import ModelSpec
-from hfd.work.store import verify
-from hfd.work.survey import Expectation
 
 
 def add_common_options(parser: argparse.ArgumentParser) -> None:
@@ -53,7 +53,7 @@ def parse_settings(texts: Sequence[str]) -> dict[str, Any]:
     return settings
 
 
-def run_by_hand(
+def run_standalone(
     spec: ModelSpec,
     args: argparse.Namespace,
     *,

@@ -1,6 +1,6 @@
 """The workflow's view of the work: samples, models, and which shard computes what.
 
-The Snakefile makes one `Board` when it is parsed. Parsing writes nothing: the main process plans
+The Snakefile makes one `Schedule` when it is parsed. Parsing writes nothing: the main process plans
 in memory and saves the plan when the run starts; a cluster node reads what was saved.
 """
 
@@ -13,24 +13,25 @@ from typing import Any
 
 from hfd.data.manifest import HESITATION, Sample, read_manifest
 from hfd.errors import HfdError
-from hfd.work.hashes import HashCache
-from hfd.work.plan import Job, Plan, make_plan, read_plan, save_plan
-from hfd.work.spec import ModelSpec
-from hfd.work.store import Store
-from hfd.work.survey import Expectation, State, survey, table
+from hfd.jobs.hashes import HashCache
+from hfd.jobs.plan import Job, Plan, make_plan, read_plan, save_plan
+from hfd.jobs.spec import ModelSpec
+from hfd.jobs.status import Expectation, State, read_states, table
+from hfd.jobs.store import Store
 
 SAFETY = 1.5
 """Time asked of a scheduler, over the expected time."""
 SPARE_MINUTES = 10
 
 
-class Board:
+class Schedule:
     """All configured models against the manifest.
 
     Args:
         config: the checked configuration; ``models`` included.
         root: the working folder.
-        plan_anew: survey and plan (main process), or read the saved plans (cluster node).
+        plan_anew: look at what exists and plan anew (main process), or read the saved plans
+            (cluster node).
 
     Raises:
         HfdError: the manifest is bad, or an input that a finished result needs cannot be read.
@@ -135,7 +136,7 @@ class Board:
         expected = Expectation(
             self.spec(model), self._root, HashCache(self._root / "work" / "hashes", read_only=True)
         )
-        states = self._states[model] = survey(store, self._samples, expected)
+        states = self._states[model] = read_states(store, self._samples, expected)
         saved = read_plan(store.plan)
         owners = saved.owners()
         unfinished = {name for name in set(owners.values()) if not store.ticket(name).exists()}

@@ -1,4 +1,4 @@
-"""Which graphics cards a local worker may use: Snakemake counts cards but does not name them."""
+"""Which GPUs a local worker may use: Snakemake counts them but does not name them."""
 
 from __future__ import annotations
 
@@ -16,41 +16,41 @@ _GIVEN = ("CUDA_VISIBLE_DEVICES", "SLURM_JOB_ID", "KUBERNETES_SERVICE_HOST")
 _held: list[TextIO] = []  # open for as long as the process lives
 
 
-def take_cards(count: int, devices: Path = Path("/dev")) -> None:
-    """Set CUDA_VISIBLE_DEVICES to `count` cards that no other worker of this machine holds.
+def take_gpus(count: int, devices: Path = Path("/dev")) -> None:
+    """Set CUDA_VISIBLE_DEVICES to `count` GPUs that no other worker of this machine holds.
 
-    Does nothing where a scheduler has given the cards (Slurm, Kubernetes) or the variable is set.
-    Waits while too few cards are free, so that a worker and the orphan of a killed run do not share
+    Does nothing where a scheduler has given them (Slurm, Kubernetes) or the variable is set.
+    Waits while too few GPUs are free, so that a worker and the orphan of a killed run do not share
     one.
 
     Raises:
-        HfdError: the machine has fewer cards.
+        HfdError: the machine has fewer.
     """
     if not count or any(name in os.environ for name in _GIVEN):
         return
-    cards = sorted(int(p.name[6:]) for p in devices.iterdir() if re.fullmatch(r"nvidia\d+", p.name))
-    if len(cards) < count:
+    gpus = sorted(int(p.name[6:]) for p in devices.iterdir() if re.fullmatch(r"nvidia\d+", p.name))
+    if len(gpus) < count:
         raise HfdError(
-            f"the model needs {count} GPUs, this machine has {len(cards)}",
+            f"the model needs {count} GPUs, this machine has {len(gpus)}",
             file="config/models.yaml",
             field="resources.gpu",
-            remedy="Run it on a machine with enough cards, or through --profile slurm",
+            remedy="Run it on a machine with enough GPUs, or through --profile slurm",
         )
-    while (taken := _try(cards, count)) is None:
+    while (taken := _try(gpus, count)) is None:
         print(f"waiting for {count} free GPUs", flush=True)
         time.sleep(10)
     os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, taken))
 
 
-def _try(cards: list[int], count: int) -> list[int] | None:
-    """Lock `count` cards, or none."""
+def _try(gpus: list[int], count: int) -> list[int] | None:
+    """Lock `count` GPUs, or none."""
     locks: dict[int, TextIO] = {}
-    for card in cards:
-        path = Path(tempfile.gettempdir()) / f"hfd-gpu{card}.lock"
+    for gpu in gpus:
+        path = Path(tempfile.gettempdir()) / f"hfd-gpu{gpu}.lock"
         stream = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+")
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            locks[card] = stream
+            locks[gpu] = stream
         except BlockingIOError:
             stream.close()
         if len(locks) == count:

@@ -1,6 +1,6 @@
-"""Claims: at most one worker computes a sample, whichever run, shard or host it belongs to.
+"""Leases: at most one worker computes a sample, whichever run, shard or host it belongs to.
 
-A claim is a file that is linked into place whole (atomic, also on NFS). Its owner touches it while
+A lease is a file that is linked into place whole (atomic, also on NFS). Its owner touches it while
 it lives. It is free again when its owner is known to be dead (same machine), or when it has not
 been touched for `STALE_S` seconds *of the observer's own monotonic clock*: clocks of different
 hosts, or one that was set back, are never compared.
@@ -25,7 +25,7 @@ STALE_S = 60.0
 
 
 def this_process() -> dict[str, Any]:
-    """Who claims: enough to tell from any machine whether a local process still lives."""
+    """Who leases: enough to tell from any machine whether a local process still lives."""
     return {
         "host": socket.gethostname(),
         "machine": _machine(),
@@ -57,8 +57,8 @@ def _start_ticks(pid: int) -> str | None:
     return None if fields[0] == "Z" else fields[19]
 
 
-class Claims:
-    """The claims of one worker: takes, keeps alive and frees them.
+class Leases:
+    """The leases of one worker: takes, keeps alive and frees them.
 
     Use as a context manager; its thread touches what is held every `BEAT_S` seconds.
     """
@@ -69,9 +69,9 @@ class Claims:
         self._held: set[Path] = set()
         self._seen: dict[Path, tuple[int, float]] = {}
         self._leave = threading.Event()
-        self._thread = threading.Thread(target=self._beat, name="claims", daemon=True)
+        self._thread = threading.Thread(target=self._beat, name="leases", daemon=True)
 
-    def __enter__(self) -> Claims:
+    def __enter__(self) -> Leases:
         self._thread.start()
         return self
 
@@ -82,7 +82,7 @@ class Claims:
             self.free(path)
 
     def take(self, path: Path) -> dict[str, Any] | None:
-        """Try to claim `path` without waiting.
+        """Try to take the lease `path` without waiting.
 
         Returns:
             None if a living worker holds it; else the record of the dead owner it was taken
@@ -102,7 +102,7 @@ class Claims:
         return previous
 
     def free(self, path: Path) -> None:
-        """Give a claim back."""
+        """Give a lease back."""
         self._held.discard(path)
         if _read(path).get("token") == self._owner["token"]:
             path.unlink(missing_ok=True)
@@ -119,7 +119,7 @@ class Claims:
             part.unlink()
 
     def _dead_owner(self, path: Path) -> dict[str, Any] | None:
-        """The owner's record if it is dead, {} if the claim has just gone, None if it may live."""
+        """The owner's record if it is dead, {} if the lease has just gone, None if it may live."""
         try:
             beat = path.stat().st_mtime_ns
         except FileNotFoundError:
@@ -135,7 +135,7 @@ class Claims:
         return owner if now - since > self._stale_s else None
 
     def _remove(self, path: Path, owner: dict[str, Any]) -> None:
-        """Take a dead owner's claim away; a claim that was renewed meanwhile is put back."""
+        """Take a dead owner's lease away; a lease that was renewed meanwhile is put back."""
         aside = path.with_name(f".{self._owner['token']}.old")
         with suppress(FileNotFoundError):
             path.rename(aside)
