@@ -18,8 +18,8 @@ from hfd.errors import HfdError, run_cli
 from hfd.files import sha256_file
 from hfd.judge.report.index import write_index
 from hfd.judge.report.pages import copy_assets
+from hfd.judge.rules.rule import Policy
 from hfd.judge.run import Audit, Job, ModelSource, run_audit
-from hfd.judge.sample_rules import Policy
 from hfd.judge.tables import code_version, coverage, write_tables
 from hfd.judge.transcript import read_transcripts
 

@@ -15,15 +15,15 @@ from pathlib import Path
 
 from hfd.data.manifest import Sample, read_manifest
 from hfd.errors import HfdError, run_cli
-from hfd.judge import set_rules
 from hfd.judge.findings import FILES
-from hfd.judge.model_rules import foreign_folders, judge_model
+from hfd.judge.folder import foreign_folders
 from hfd.judge.probe import read_probes
 from hfd.judge.reference import read_reference
+from hfd.judge.rules import RULES, judge_model
+from hfd.judge.rules.a14_completeness import duplicates
+from hfd.judge.rules.rule import Policy, SetCase
 from hfd.judge.sample import Record, absent, audit_sample
-from hfd.judge.sample_rules import Policy
-from hfd.judge.transcript import Transcripts
-from hfd.judge.verdict import FAIL, RULES, Verdict
+from hfd.judge.verdict import FAIL, Verdict
 
 SUMS = "SHA256SUMS"
 
@@ -41,9 +41,10 @@ def main(argv: list[str] | None = None) -> int:
         details += lines
     if not records:
         raise HfdError(f"holds no result ({', '.join(FILES)})", file=args.folder)
-    extra = foreign_folders(args.folder, samples) if samples else []
-    doubles = set_rules.duplicates(records).get("")
-    verdicts = judge_model(records, extra, doubles, read_probes(None, ""))
+    known = {sample.sample_id for sample in samples}
+    extra = foreign_folders(args.folder, known) if samples else []
+    doubles = duplicates(records).get("")
+    verdicts = judge_model(SetCase(records, extra, doubles, read_probes(None, "")))
     for code, verdict in verdicts.items():
         if verdict.status == FAIL:
             problems.append(f"{code}: {verdict.reason}")
@@ -88,7 +89,6 @@ def _verify(folder: Path, sample: Sample | None, policy: Policy) -> tuple[Record
         return absent("", folder.name, task, None), []
     reference = read_reference(sample, None) if sample and sample.video.is_file() else None
     record = audit_sample(folder, "", task, reference, policy)
-    record.verdicts["A15"] = Transcripts().judge(record)
     lines = []
     for code, verdict in record.verdicts.items():
         if verdict.status == FAIL:

@@ -1,6 +1,6 @@
 """A stand-in for the recogniser: an honest wav is heard as the text of the run that made it.
 
-Wavs that were never noted are not heard. The real recogniser is tested in test_transcribe.py.
+Wavs that were never noted are not heard. The real recogniser is tested in test_transcripts.py.
 """
 
 from __future__ import annotations

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 import verify_results
-from hfd.judge import set_rules
-from hfd.judge.model_rules import foreign_folders, judge_model
+from hfd.judge.folder import foreign_folders
 from hfd.judge.probe import read_probes
 from hfd.judge.reference import read_reference
+from hfd.judge.rules import RULES, judge_model
+from hfd.judge.rules.a14_completeness import duplicates
+from hfd.judge.rules.rule import Policy, SetCase
 from hfd.judge.sample import absent, audit_sample
-from hfd.judge.sample_rules import Policy
 from hfd.judge.transcript import Transcripts
 from hfd.judge.verdict import FAIL
 from tests.judge.cheats import CHEATS, deliver_as
@@ -23,6 +24,7 @@ from tests.judge.world import Mute, Talker, run_model
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "audit.md"
 POLICY = Policy("native_talker")
+NO_PROBES = read_probes(None, "m")
 _audited: dict = {}
 _references: dict = {}
 
@@ -50,13 +52,18 @@ def verdicts_of(results, world, policy=POLICY, store=None):
         )
         if key not in _audited:
             mine = store / sample.sample_id if store else None
-            record = audit_sample(folder, "m", sample.task, reference_of(sample), policy, mine)
-            record.verdicts["A15"] = Transcripts(heard(folder)).judge(record)
-            _audited[key] = record
+            _audited[key] = audit_sample(
+                folder,
+                "m",
+                sample.task,
+                reference_of(sample),
+                policy,
+                mine,
+                Transcripts(heard(folder)),
+            )
         records.append(_audited[key])
-    doubles = set_rules.duplicates(records).get("m")
-    extra = foreign_folders(results, world.samples)
-    return judge_model(records, extra, doubles, read_probes(None, "m"))
+    extra = foreign_folders(results, {sample.sample_id for sample in world.samples})
+    return judge_model(SetCase(records, extra, duplicates(records).get("m"), NO_PROBES))
 
 
 def failures(verdicts):
@@ -122,7 +129,7 @@ def test_one_model_s_results_delivered_as_another_model_s_are_found(copied, worl
         audit_sample(copied.parent / name / sample.sample_id, name, "qa", None, POLICY)
         for name in ("one", "other")
     ]
-    found = set_rules.duplicates(records)
+    found = duplicates(records)
     assert set(found) == {"one", "other"} and "one/s01 = other/s01" in found["one"].reason
 
 
@@ -159,6 +166,12 @@ def test_all_that_breaks_a_rule_is_told(copied, world):
     assert {gone, "foreign", first, second} <= set(verdict.evidence["samples"])
 
 
+def rule_table() -> str:
+    """What each rule asks for, as Markdown."""
+    rows = [f"| {r.code} {r.title.lower()} | {r.passes_when} |" for r in RULES]
+    return "\n".join(["| rule | passes when |", "|---|---|", *rows])
+
+
 def table() -> str:
     """The cheat × rule matrix as Markdown."""
     rows = [
@@ -171,9 +184,13 @@ def table() -> str:
     return "\n".join(rows)
 
 
-def test_the_table_in_the_documentation_is_this_matrix():
+TABLES = {"cheats": table, "rules": rule_table}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_tables_in_the_documentation_are_those_of_the_code(name):
     text = DOCS.read_text(encoding="utf-8")
-    begin, end = "<!-- cheats -->\n", "\n<!-- /cheats -->"
-    assert text.split(begin)[1].split(end)[0] == table(), (
+    begin, end = f"<!-- {name} -->\n", f"\n<!-- /{name} -->"
+    assert text.split(begin)[1].split(end)[0] == TABLES[name](), (
         "run PYTHONPATH=scripts python -m tests.judge.write_table"
     )

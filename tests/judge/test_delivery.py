@@ -14,7 +14,7 @@ import deliver
 import render
 import verify_results
 from hfd.errors import HfdError
-from hfd.judge.verdict import RULES
+from hfd.judge.rules import RULES
 
 
 @pytest.fixture(scope="module")

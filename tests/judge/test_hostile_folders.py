@@ -6,8 +6,8 @@ import shutil
 import pytest
 
 import audit
+from hfd.judge.rules.rule import Policy
 from hfd.judge.sample import audit_sample
-from hfd.judge.sample_rules import Policy
 from tests.judge.forge import Forgery
 
 ODD = (None, -1, 0, 1, "x", "", [], {}, [1], {"a": 1}, 1e308, 10**15, -(10**15), 0.5, True)

@@ -8,9 +8,10 @@ import pytest
 import probe
 from hfd.duplex.events import Audio, Text
 from hfd.jobs.spec import ModelSpec
-from hfd.judge.model_rules import judge_model
 from hfd.judge.probe import Probes, read_probes
 from hfd.judge.reference import decode_sound
+from hfd.judge.rules import judge_model
+from hfd.judge.rules.rule import SetCase
 from hfd.judge.sample import Record
 from hfd.judge.verdict import Verdict, passed, unknown
 from hfd.pcm import to_int16
@@ -152,7 +153,7 @@ def test_the_needle_speaks_where_the_trace_reports_no_context(metric, truncated,
     answer = passed("grew") if metric else unknown("no numbers")
     facts = {"clock": "virtual", "truncated": truncated}
     record = Record("m", "s", "qa", "ok", "", {"A12": answer}, {}, {}, facts)
-    found = judge_model([record], [], None, needle(probed))["A12"]
+    found = judge_model(SetCase([record], [], None, needle(probed)))["A12"]
     assert found.status == status
     assert ("needle" in found.reason) == (not metric or probed == "pass")
 

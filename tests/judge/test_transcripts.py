@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 import soundfile
-import transcribe
 
+import transcripts
 from hfd.judge.transcript import normalised, read_transcripts, word_error_rate
 from tests.judge.speech_clips import TEXT, reading
 
@@ -33,7 +33,7 @@ def heard(tmp_path_factory):
     out = root / "transcripts.jsonl"
     args = ["--manifest", str(root / "manifest.jsonl"), "--root", str(root), "--models", "m",
             "--results", str(root / "results"), "--out", str(out)]  # fmt: skip
-    transcribe.main(args)
+    transcripts.main(args)
     return args, out
 
 
@@ -47,6 +47,6 @@ def test_real_speech_is_heard_well_enough_to_judge_a_text(heard):
 
 def test_a_second_run_hears_nothing_again(heard, monkeypatch):
     before = heard[1].read_bytes()
-    monkeypatch.setattr(transcribe, "_recogniser", None)
-    transcribe.main(heard[0])
+    monkeypatch.setattr(transcripts, "_recogniser", None)
+    transcripts.main(heard[0])
     assert heard[1].read_bytes() == before

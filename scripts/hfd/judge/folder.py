@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -118,3 +119,11 @@ def differs_from_store(path: Path, store: Path) -> list[Finding]:
         and (path / name).is_file()
         and (store / name).read_bytes() != (path / name).read_bytes()
     ]
+
+
+def foreign_folders(results: Path, known: Set[str]) -> list[str]:
+    """Folders in a model's results that no sample of `known` asked for."""
+    if not results.is_dir():
+        return []
+    found = (path.name for path in results.iterdir() if path.is_dir())
+    return sorted(name for name in found if name not in known and not name.startswith("."))

@@ -13,13 +13,14 @@ import av
 from hfd.data.manifest import Sample
 from hfd.errors import HfdError
 from hfd.files import read_json
-from hfd.judge import set_rules
-from hfd.judge.model_rules import foreign_folders, judge_model
+from hfd.judge.folder import foreign_folders
 from hfd.judge.probe import read_probes
 from hfd.judge.reference import Reference, read_reference
 from hfd.judge.report.pages import write_sample_page
+from hfd.judge.rules import judge_model
+from hfd.judge.rules.a14_completeness import duplicates
+from hfd.judge.rules.rule import Policy, SetCase
 from hfd.judge.sample import Record, absent, audit_sample
-from hfd.judge.sample_rules import Policy
 from hfd.judge.transcript import Transcripts
 from hfd.judge.verdict import NOT_EVIDENCED, Verdict, unknown
 
@@ -85,13 +86,16 @@ def run_audit(samples: Sequence[Sample], job: Job, jobs: int, probes: Path | Non
     for found in _all(samples, job, jobs):
         for record in found:
             records[record.model].append(record)
-    doubles = set_rules.duplicates([record for group in records.values() for record in group])
+    doubles = duplicates([record for group in records.values() for record in group])
+    known = {sample.sample_id for sample in samples}
     verdicts = {
         model.name: judge_model(
-            records[model.name],
-            foreign_folders(model.results, samples),
-            doubles.get(model.name),
-            read_probes(probes, model.name),
+            SetCase(
+                records[model.name],
+                foreign_folders(model.results, known),
+                doubles.get(model.name),
+                read_probes(probes, model.name),
+            )
         )
         for model in job.models
     }
@@ -115,11 +119,17 @@ def _one(sample: Sample, job: Job) -> list[Record]:
         folder = model.results / sample.sample_id
         if folder.is_dir():
             store = model.store / sample.sample_id if model.store else None
-            record = audit_sample(folder, model.name, sample.task, reference, model.policy, store)
+            record = audit_sample(
+                folder,
+                model.name,
+                sample.task,
+                reference,
+                model.policy,
+                store,
+                job.transcripts,
+            )
             if isinstance(found, str) and record.verdicts["A1"].status == NOT_EVIDENCED:
                 record.verdicts["A1"] = unknown(found)
-            record.verdicts["A15"] = job.transcripts.judge(record)
-            record.metrics |= job.transcripts.metrics(record)
         else:
             record = absent(model.name, sample.sample_id, sample.task, _error(model, sample))
         records.append(record)

@@ -15,8 +15,10 @@ from hfd.judge.intervals import Interval
 from hfd.judge.metrics import Answer, Arrival
 from hfd.judge.reference import Reference
 from hfd.judge.result_check import check_reference
-from hfd.judge.sample_rules import Policy, judge_sample
+from hfd.judge.rules import judge_sample
+from hfd.judge.rules.rule import Policy, SampleCase
 from hfd.judge.speech import onsets, sound_starts, speech_segments
+from hfd.judge.transcript import NOTHING_HEARD, Transcripts, compared
 from hfd.judge.verdict import Verdict
 from hfd.judge.voiceprint import voiceprint
 
@@ -59,6 +61,7 @@ def audit_sample(
     reference: Reference | None,
     policy: Policy,
     store: Path | None = None,
+    transcripts: Transcripts = NOTHING_HEARD,
 ) -> Record:
     """Read, check and measure one result folder; `store` is the worker's own copy of it."""
     folder = read_folder(path)
@@ -68,12 +71,12 @@ def audit_sample(
         folder.findings.extend(check_reference(folder.result, reference.sample.task, told))
     if store is not None:
         folder.findings.extend(differs_from_store(path, store))
-    verdicts = judge_sample(folder, reference, policy)
+    segments = speech_segments(folder.wav.pcm, folder.wav.rate) if folder.wav else []
+    verdicts = judge_sample(SampleCase(folder, reference, policy, transcripts, segments))
     if not folder.whole or folder.wav is None:
         reason = str(folder.findings[0]) if folder.findings else "files are missing"
         facts = {"wav_sha256": folder.wav_sha}
         return Record(model, path.name, task, "ineligible", reason, verdicts, {}, {}, facts)
-    segments = speech_segments(folder.wav.pcm, folder.wav.rate)
     answer = answer_of(folder, segments)
     return Record(
         model=model,
@@ -82,7 +85,7 @@ def audit_sample(
         status=folder.result.value["status"],
         reason="",
         verdicts=verdicts,
-        metrics=measure(answer, folder, reference),
+        metrics=measure(answer, folder, reference, transcripts),
         drawing=_drawing(folder, answer),
         facts=_facts(folder, segments, reference),
     )
@@ -104,7 +107,9 @@ def answer_of(folder: Folder, segments: list[Interval]) -> Answer:
     )
 
 
-def measure(answer: Answer, folder: Folder, reference: Reference | None) -> dict[str, Any]:
+def measure(
+    answer: Answer, folder: Folder, reference: Reference | None, transcripts: Transcripts
+) -> dict[str, Any]:
     """All metrics that one sample allows; the question's are None without an adapter."""
     pcm = folder.wav.pcm
     values: dict[str, Any] = {}
@@ -119,7 +124,8 @@ def measure(answer: Answer, folder: Folder, reference: Reference | None) -> dict
         for name, value in asdict(onsets(pcm, answer.rate, list(answer.segments))).items()
     }
     values["speech_s"] = sum(part.length for part in answer.segments)
-    return values
+    text = "".join(delta for _, delta in answer.texts)
+    return values | compared(text, values["speech_s"], transcripts.heard.get(folder.wav_sha or ""))
 
 
 def _stale(answer: Answer, reference: Reference) -> float | None:
@@ -157,7 +163,7 @@ def _drawing(folder: Folder, answer: Answer) -> dict[str, Any]:
 
 
 def _facts(folder: Folder, segments: list[Interval], reference: Reference | None) -> dict[str, Any]:
-    """What rules over a whole model need; see set_rules."""
+    """What rules over a whole model need; see the rules' `of_model`."""
     trace, value = folder.trace, folder.result.value
     done = next((number for number, _ in trace.of("input_done")), len(trace.lines))
     outputs = trace.of("text", "audio")

@@ -15,9 +15,10 @@ from hfd.files import atomic_write, write_json
 from hfd.judge import stats
 from hfd.judge.metrics import YIELD_S
 from hfd.judge.outcome import STATUSES, UNUSABLE, outcome
+from hfd.judge.rules import RULES
 from hfd.judge.run import Audit
 from hfd.judge.sample import Record
-from hfd.judge.verdict import FAIL, RULES, TITLES
+from hfd.judge.verdict import FAIL
 
 
 @dataclass(frozen=True)
@@ -203,7 +204,7 @@ def rule_rows(audit: Audit) -> list[dict[str, Any]]:
         {
             "model": model,
             "rule": rule.code,
-            "title": TITLES[rule.code],
+            "title": rule.title,
             "status": audit.verdicts[model][rule.code].status,
             "reason": audit.verdicts[model][rule.code].reason,
         }

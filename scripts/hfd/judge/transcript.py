@@ -7,22 +7,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hfd.errors import HfdError
 from hfd.judge.metrics import words
-from hfd.judge.verdict import Verdict, failed, passed, unknown
 
-if TYPE_CHECKING:
-    from hfd.judge.sample import Record
-
-PASS_WER = 0.35
-FAIL_WER = 0.60
 LOWEST_LOGPROB = -0.9
 """tiny.en invents words for what it cannot hear; below this it is not believed."""
 MOST_HAN = 0.2
-RATE = (1.5, 8.0)
-"""Han characters per second of speech; 2.3 is a slow dramatic reading, 4.4 a plain one."""
 
 
 @dataclass(frozen=True)
@@ -31,51 +23,30 @@ class Transcripts:
 
     heard: dict[str, dict[str, Any]] = field(default_factory=dict)
 
-    def metrics(self, record: Record) -> dict[str, Any]:
-        """H19 (last words heard at the end), H20 (WER) and H21 (Han characters per second)."""
-        text = record.facts.get("text", "")
-        latin, han = words(text)
-        speech = record.metrics.get("speech_s") or 0.0
-        rate = han / speech if han > latin and speech else None
-        heard = self._believed(record)
-        if heard is None or han > MOST_HAN * max(1, latin + han):
-            return {"h19_tail_heard": None, "h20_wer": None, "h21_han_per_s": rate}
-        said, got = normalised(text), normalised(heard["text"])
-        tail = set(said[-3:]) & set(got[-6:])
-        return {
-            "h19_tail_heard": bool(tail) if said else None,
-            "h20_wer": word_error_rate(said, got) if said else None,
-            "h21_han_per_s": rate,
-        }
 
-    def judge(self, record: Record) -> Verdict:
-        """A15 for one sample: the WER for English, the character rate for Chinese."""
-        if not record.facts.get("text", "").strip() or record.facts.get("silent", True):
-            return passed("no speech with text to compare")
-        values = self.metrics(record)
-        wer, rate = values["h20_wer"], values["h21_han_per_s"]
-        if wer is not None:
-            heard = self.heard[record.facts["wav_sha256"]]
-            evidence = {"wer": round(wer, 3), "heard": heard["text"][:300]}
-            if wer > FAIL_WER:
-                return failed(f"the voice says something else (WER {wer:.2f})", **evidence)
-            if wer > PASS_WER:
-                return unknown(f"WER {wer:.2f} is between pass and fail", **evidence)
-            return passed(f"WER {wer:.2f}", **evidence)
-        if rate is not None:
-            low, high = RATE
-            if not low <= rate <= high:
-                return failed(
-                    f"{rate:.1f} Chinese characters a second cannot be this text's speech"
-                )
-            return unknown(
-                f"{rate:.1f} Chinese characters a second is plausible, but nothing has listened"
-            )
-        return unknown("no recogniser was run, or it was not sure of what it heard")
+NOTHING_HEARD = Transcripts()
 
-    def _believed(self, record: Record) -> dict[str, Any] | None:
-        heard = self.heard.get(record.facts.get("wav_sha256") or "")
-        return heard if heard and heard["avg_logprob"] >= LOWEST_LOGPROB else None
+
+def compared(text: str, speech_s: float, heard: dict[str, Any] | None) -> dict[str, Any]:
+    """H19 (last words heard at the end), H20 (WER) and H21 (Han characters per second).
+
+    Args:
+        text: what was written.
+        speech_s: seconds of speech in the wav.
+        heard: what a recogniser heard in it, or None.
+    """
+    latin, han = words(text)
+    rate = han / speech_s if han > latin and speech_s else None
+    believed = heard is not None and heard["avg_logprob"] >= LOWEST_LOGPROB
+    if not believed or han > MOST_HAN * max(1, latin + han):
+        return {"h19_tail_heard": None, "h20_wer": None, "h21_han_per_s": rate}
+    said, got = normalised(text), normalised(heard["text"])
+    tail = set(said[-3:]) & set(got[-6:])
+    return {
+        "h19_tail_heard": bool(tail) if said else None,
+        "h20_wer": word_error_rate(said, got) if said else None,
+        "h21_han_per_s": rate,
+    }
 
 
 def read_transcripts(path: Path | None) -> Transcripts:

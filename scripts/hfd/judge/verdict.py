@@ -13,36 +13,6 @@ NOT_EVIDENCED = "not_evidenced"
 
 
 @dataclass(frozen=True)
-class Rule:
-    """An audit rule: its number, its name, and what it asks, in one line each."""
-
-    code: str
-    title: str
-    question: str
-
-
-RULES = (
-    Rule("A1", "Input identity", "Was exactly the delivered file fed, and no old version of it?"),
-    Rule("A2", "Padding", "Was the whole file sent, once, with nothing after it?"),
-    Rule("A3", "Pacing", "Was each unit sent only when its last sample existed?"),
-    Rule("A4", "Order and clock", "Is the trace whole, unchanged and on one clock?"),
-    Rule("A5", "Dependency", "Is no output earlier than the input it depends on?"),
-    Rule("A6", "Prefix invariance", "Does input after T leave the outputs before T as they were?"),
-    Rule("A7", "Offline signature", "Do the outputs come while the file still plays?"),
-    Rule("A8", "Fixed-delay placement", "Do the onsets vary as measured ones do?"),
-    Rule("A9", "Placement", "Does every chunk play when it arrived or when the queue allows?"),
-    Rule("A10", "Wav rebuild", "Is the wav the sound in the trace, bit for bit?"),
-    Rule("A11", "Voice", "Is the voice of the declared origin?"),
-    Rule("A12", "Context", "Was the context never cropped?"),
-    Rule("A13", "Model identity", "Did one model, unquantised, make all samples?"),
-    Rule("A14", "Completeness", "Is every sample there once, with text and its own sound?"),
-    Rule("A15", "Transcript", "Does the voice say the text?"),
-    Rule("A16", "Files agree", "Do result.json and provenance.json say what the trace says?"),
-)
-TITLES = {rule.code: rule.title for rule in RULES}
-
-
-@dataclass(frozen=True)
 class Verdict:
     """One rule's answer for a sample or a model.
 

@@ -8,8 +8,9 @@ from typing import Any
 from hfd.judge import curves
 from hfd.judge.outcome import OUTCOMES, outcome
 from hfd.judge.report.pages import write_script
+from hfd.judge.rules import RULES
 from hfd.judge.run import Audit
-from hfd.judge.verdict import FAIL, RULES
+from hfd.judge.verdict import FAIL
 
 _COLUMNS = {
     "h9_response_s": "h9",

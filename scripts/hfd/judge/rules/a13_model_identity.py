@@ -1,0 +1,68 @@
+"""A13: did one model, unquantised, make all samples?"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+from hfd.judge.findings import PROVENANCE
+from hfd.judge.rules.rule import Rule, SampleCase, SetCase
+from hfd.judge.verdict import Verdict, failed, merged, passed, unknown
+
+_FEW_BITS = re.compile(r"\b(u?int[48]|[iu][48]|f8\w*|float8\w*|fp[48]|nf4|q[2-8]\w*)\b")
+"""Types of quantised weights; int64 and the like are indices and pass."""
+
+
+def of_sample(case: SampleCase) -> Verdict:
+    model = case.folder.provenance.value.get("model")
+    if not model:
+        return unknown(f"{PROVENANCE} does not name the model")
+    detail = model.get("detail") or {}
+    quantisation = detail.get("quantization") or detail.get("quantisation")
+    if quantisation not in (None, False, "none", ""):
+        return failed(f"the model is quantised: {quantisation}")
+    types = detail.get("dtypes") or detail.get("parameters_by_dtype") or {}
+    low = [name for name in types if _FEW_BITS.search(name.lower())]
+    if low:
+        return failed(f"weights of type {', '.join(low)}")
+    if not model.get("weights"):
+        return unknown("no hash or revision of the weights is recorded")
+    told = ", ".join(types) or ", ".join(f"{k} {v}" for k, v in _precision_of(detail).items())
+    if not told:
+        return unknown("weights are named, but the types of their numbers are not recorded")
+    return passed(f"{model['name']} ({told})", weights=model["weights"])
+
+
+def _precision_of(detail: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a model of several parts says of each part's precision, as released by its makers."""
+    precision = detail.get("precision")
+    return precision if isinstance(precision, Mapping) else {}
+
+
+def of_model(case: SetCase, samples: Verdict) -> Verdict:
+    """Weights, settings and rate must be the same in every sample."""
+    kinds: dict[str, list[str]] = defaultdict(list)
+    for record in case.measured:
+        if "identity" in record.facts:
+            kinds[repr(record.facts["identity"])].append(record.sample_id)
+    if len(kinds) <= 1:
+        return samples
+    fewest = min(kinds.values(), key=len)
+    mixed = failed(
+        f"samples come from {len(kinds)} different models or settings, for example {fewest[0]}",
+        samples=fewest,
+    )
+    return merged(mixed, samples)
+
+
+RULE = Rule(
+    "A13",
+    "Model identity",
+    "Did one model, unquantised, make all samples?",
+    "one set of weights, settings and rate in all samples; no quantisation; types of numbers "
+    "recorded (`dtypes` or `parameters_by_dtype` in the model's detail, or `precision` by part)",
+    of_sample,
+    of_model,
+)
