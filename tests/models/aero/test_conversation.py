@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import soundfile
 
+from hfd.duplex.model import ModelBroken
 from hfd.errors import HfdError
 from hfd.models.tts.protocol import FRAME_SAMPLES
 
@@ -160,7 +161,7 @@ def test_a_misbehaving_server_fails_the_sample_by_name(talk, tmp_path, mode, tts
 
 
 def test_a_server_that_is_not_there_is_a_clear_error(talk):
-    with pytest.raises(HfdError, match=r"^aero_connect_failed"):
+    with pytest.raises(ModelBroken, match=r"^aero_connect_failed"):
         talk(url="ws://127.0.0.1:9/v1/aero/realtime", pictures=3)
 
 

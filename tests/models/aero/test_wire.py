@@ -16,11 +16,13 @@ import yaml
 from hfd.duplex.units import Unit
 from hfd.errors import HfdError
 from hfd.models.aero import AeroModel
-from hfd.models.aero.ending import SampleFailure, largest_burst
 from hfd.models.aero.pictures import is_taken
-from hfd.models.aero.recording import Recording
 from hfd.models.aero.speaker import Speaker
 from hfd.models.aero.wire import Picture, Wire
+from hfd.models.sockets.exchange import Exchange
+from hfd.models.sockets.failures import SampleFailure
+from hfd.models.sockets.measures import largest_burst
+from hfd.models.sockets.recording import Recording
 
 SHIPPED = Path(__file__).parents[3] / "config" / "wires" / "aero.yaml"
 UNIT = Unit(3, 3840, np.full(1280, -0.5, np.float32), (), 1280, False)
@@ -145,7 +147,7 @@ def test_the_picture_rate_is_on_record():
 
 def test_text_that_can_no_longer_be_spoken_fails_the_sample():
     async def speak_late():
-        speaker = Speaker(lambda event: None, lambda error: None, Recording(None))
+        speaker = Speaker(lambda event: None, Exchange(Recording(None)))
         with contextlib.suppress(SampleFailure):
             await speaker.finish(idle_s=0.01)  # nobody answers
         speaker.say("late", 0, 0.0)

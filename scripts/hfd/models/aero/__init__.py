@@ -7,10 +7,8 @@ worker or already up. See docs/aero.md.
 
 from __future__ import annotations
 
-import asyncio
-import threading
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +17,15 @@ from hfd.duplex.units import Unit
 from hfd.errors import HfdError
 from hfd.media_time import FPS
 from hfd.models.aero.conversation import Conversation
-from hfd.models.aero.ending import SampleFailure
-from hfd.models.aero.recording import Recording
 from hfd.models.aero.settings import read_settings
 from hfd.models.aero.speaker import Speaker
 from hfd.models.aero.vocab import TokenText
 from hfd.models.aero.wire import Wire
 from hfd.models.servers import ChildServer, start_all
+from hfd.models.sockets.exchange import Exchange
+from hfd.models.sockets.failures import SampleFailure
+from hfd.models.sockets.loop import LoopThread
+from hfd.models.sockets.recording import Recording
 from hfd.models.tts.protocol import FRAME_SAMPLES, SAMPLE_RATE
 
 ROOT = Path(__file__).parents[4]
@@ -48,7 +48,7 @@ class AeroModel(DuplexModel):
         self._wire = Wire(ROOT / self._settings.wire)
         self._token_text: TokenText | None = None
         self._conversation: Conversation | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._sockets: LoopThread | None = None
 
     @property
     def capabilities(self) -> Capabilities:
@@ -67,18 +67,14 @@ class AeroModel(DuplexModel):
         start_all(self._servers.values())
         if self._settings.vocab:
             self._token_text = TokenText(Path(self._settings.vocab))
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(
-            target=self._loop.run_forever, name="aero-sockets", daemon=True
-        )
-        self._thread.start()
+        self._sockets = LoopThread("aero-sockets")
         return Identity(
             "aero-realtime-4b + qwen3-tts",
             self._settings.weights,
             {
                 "wire": {"file": self._wire.name, "sha256": self._wire.sha256},
                 "picture_fps": str(self._picture_fps),
-                "tts": self._run(self._tts_identity()),
+                "tts": self._sockets.run(self._tts_identity()),
             },
         )
 
@@ -87,14 +83,16 @@ class AeroModel(DuplexModel):
         if self._token_text is not None:
             self._token_text.reset()
         try:
-            self._run(self._open(sample, emit))
-        except SampleFailure:
+            self._sockets.run(self._open(sample, emit))
+        except SampleFailure as failure:
             # A server that died a moment ago may have looked alive; nothing was sent to it yet.
             time.sleep(DEATH_NOTICE_S)
             if not self._restart_the_dead():
+                if failure.server_at_fault:
+                    raise ModelBroken(str(failure)) from failure
                 raise
             self.close()
-            self._run(self._open(sample, emit))
+            self._sockets.run(self._open(sample, emit))
 
     def push(self, unit: Unit) -> None:
         if self._conversation.failure is not None:
@@ -103,7 +101,7 @@ class AeroModel(DuplexModel):
 
     def finish(self) -> Mapping[str, Any]:
         try:
-            facts = self._run(self._conversation.finish())
+            facts = self._sockets.run(self._conversation.finish())
         except SampleFailure as failure:
             raise self._explained(failure) from failure
         (self._scratch / TEAM_WAV).symlink_to("../assistant_audio.wav")
@@ -114,17 +112,15 @@ class AeroModel(DuplexModel):
 
     def close(self) -> None:
         if self._conversation is not None:
-            self._run(self._conversation.close())
+            self._sockets.run(self._conversation.close())
             self._conversation = None
 
     def unload(self) -> None:
         for server in self._servers.values():
             server.stop()
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-            self._loop.close()
-            self._loop = None
+        if self._sockets is not None:
+            self._sockets.stop()
+            self._sockets = None
 
     def _restart_the_dead(self) -> bool:
         """Start servers again that ended since the last sample; tell whether any had.
@@ -151,7 +147,13 @@ class AeroModel(DuplexModel):
         self._scratch = sample.scratch
         recording = Recording(sample.scratch if self._settings.record else None)
         self._conversation = Conversation(
-            self._wire, self._settings, self._picture_fps, self._token_text, emit, recording
+            self._wire,
+            self._settings,
+            self._picture_fps,
+            self._token_text,
+            sample.media_s,
+            emit,
+            recording,
         )
         await self._conversation.open(
             self._url("aero"), self._url("tts"), self._tts_config(sample.seed)
@@ -159,20 +161,18 @@ class AeroModel(DuplexModel):
 
     async def _tts_identity(self) -> dict[str, Any]:
         """What the TTS server says of itself, from a session that says nothing."""
-        speaker = Speaker(lambda event: None, lambda error: None, Recording(None))
+        exchange = Exchange(Recording(None))
+        speaker = Speaker(lambda event: None, exchange)
         try:
             await speaker.open(self._url("tts"), self._tts_config(0), self._settings.connect_s)
             return {key: value for key, value in speaker.ready.items() if key != "type"}
         finally:
             await speaker.close()
-
-    def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Run a coroutine in the sockets' thread and wait for it."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+            await exchange.close()
 
     def _explained(self, failure: BaseException) -> BaseException:
         """The failure, or the death of the child server that caused it."""
-        if not isinstance(failure, SampleFailure) or "_lost" not in failure.end_reason:
+        if not isinstance(failure, SampleFailure) or failure.kind != "socket_lost":
             return failure
         for server in self._servers.values():
             try:

@@ -6,25 +6,26 @@ Sender, reader and the speaker's two tasks share one event loop and never wait f
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import Counter
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
-
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed
 
 from hfd.duplex.events import Text
 from hfd.duplex.model import Emit
 from hfd.duplex.units import Unit
 from hfd.media_time import FPS
-from hfd.models.aero.ending import SampleFailure, largest_burst, percentiles
 from hfd.models.aero.pictures import is_taken, jpeg
-from hfd.models.aero.recording import Recording
 from hfd.models.aero.settings import Limits
-from hfd.models.aero.speaker import MAX_FRAME_BYTES, PING_S, Speaker
+from hfd.models.aero.speaker import Speaker
 from hfd.models.aero.vocab import TokenText
 from hfd.models.aero.wire import Picture, Wire, WireEvent
+from hfd.models.sockets.exchange import Exchange
+from hfd.models.sockets.failures import SampleFailure
+from hfd.models.sockets.link import Link
+from hfd.models.sockets.measures import largest_burst
+from hfd.models.sockets.recording import Recording
+from hfd.models.sockets.sender import UnitSender
 
 SLOT_S = 0.08
 AFTER_FINAL_S = 0.1
@@ -41,33 +42,41 @@ class Conversation:
         limits: Limits,
         picture_fps: Fraction,
         token_text: TokenText | None,
+        media_s: float,
         emit: Emit,
         recording: Recording,
     ) -> None:
-        self.failure: BaseException | None = None
         self._wire = wire
         self._limits = limits
         self._picture_fps = picture_fps
         self._token_text = token_text
         self._emit = emit
-        self._recording = recording
         self._loop = asyncio.get_running_loop()
-        self._speaker = Speaker(emit, self._fail, recording)
-        self._failed = asyncio.Event()
+        self._exchange = Exchange(recording)
+        self._link = Link("aero", self._exchange)
+        self._speaker = Speaker(emit, self._exchange)
+        self._units = UnitSender(
+            self._link,
+            self._exchange,
+            self._messages,
+            wire.done_messages,
+            media_s=media_s,
+            max_lag_s=limits.max_lag_s,
+            drain_max_s=limits.drain_max_s,
+        )
         self._activity = asyncio.Event()
-        self._units: asyncio.Queue[tuple[Unit, float] | None] = asyncio.Queue()
-        self._socket: ClientConnection | None = None
-        self._tasks: list[asyncio.Task[None]] = []
         self._gap: asyncio.TimerHandle | None = None
-        self._sent = 0
         self._pictures = 0
-        self._done_at: float | None = None
         self._final = False
         self._closed = False
         self._counts: Counter[str] = Counter()
         self._unknown: Counter[str] = Counter()
         self._text_times: list[float] = []
-        self._wire_lags_ms: list[float] = []
+
+    @property
+    def failure(self) -> BaseException | None:
+        """The first failure, if there was one."""
+        return self._exchange.failure
 
     async def open(self, aero_url: str, tts_url: str, tts_config: dict[str, Any]) -> None:
         """Connect to both servers and start reading.
@@ -76,76 +85,44 @@ class Conversation:
             SampleFailure: a server cannot be reached or refuses the session.
         """
         await self._speaker.open(tts_url, tts_config, self._limits.connect_s)
-        try:
-            async with asyncio.timeout(self._limits.connect_s):
-                self._socket = await connect(
-                    aero_url, max_size=MAX_FRAME_BYTES, compression=None, proxy=None, **PING_S
-                )
+        async with self._link.setup(self._limits.connect_s):
+            await self._link.connect(aero_url)
             for message in self._wire.open_messages():
-                await self._send(message)
-        except (OSError, TimeoutError, ConnectionClosed) as error:
-            raise SampleFailure(
-                "aero_connect_failed", f"no Aero session ({type(error).__name__}: {error})"
-            ) from error
-        self._reader = asyncio.create_task(self._read())
-        self._sender = asyncio.create_task(self._send_units())
-        self._tasks = [self._reader, self._sender]
+                await self._link.send(message)
+        self._exchange.spawn(self._read(), "aero")
+        self._sending = self._exchange.spawn(self._units.run())
 
     def push(self, unit: Unit) -> None:
         """Hand over a unit; returns at once, from any thread."""
-        self._loop.call_soon_threadsafe(self._units.put_nowait, (unit, time.monotonic()))
+        self._units.push(unit)
 
     async def finish(self) -> dict[str, Any]:
         """Say that the file is over, let the answer and its speech end; return what happened.
 
         Raises:
-            SampleFailure: see `ending.FAILURES`.
+            SampleFailure: see `hfd.models.sockets.failures.FAILURES`.
         """
-        self._units.put_nowait(None)
-        end_reason = await self._unless_failed(self._end_of_text())
+        self._units.end()
+        end_reason = await self._exchange.unless_failed(self._end_of_text())
         if self._gap is not None:
             self._gap.cancel()
         self._speaker.flush()
         if self._token_text is not None and self._token_text.pending:
             self._counts["lossy_deltas"] += 1  # its other half never came
-        await self._unless_failed(self._speaker.finish(self._limits.speech_idle_s))
+        await self._exchange.unless_failed(self._speaker.finish(self._limits.speech_idle_s))
         return {"end_reason": end_reason, "truncated": self._truncated(), **self._facts()}
 
     async def close(self) -> None:
         """Drop both sessions."""
         if self._gap is not None:
             self._gap.cancel()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._speaker.close()
-        if self._socket is not None:
-            await self._socket.close()
-        self._recording.close()
+        await asyncio.gather(self._speaker.close(), self._link.close())
+        await self._exchange.close()
 
     # -- out ---------------------------------------------------------------------------------
 
-    async def _send(self, message: str | bytes) -> None:
-        await self._socket.send(message)
-        self._recording.add("aero", "out", message)
-
-    async def _send_units(self) -> None:
-        try:
-            while (item := await self._units.get()) is not None:
-                unit, handed_over = item
-                for message in self._wire.unit_messages(unit, await self._picture(unit)):
-                    await self._send(message)
-                self._sent = unit.index + 1
-                self._wire_lags_ms.append((time.monotonic() - handed_over) * 1000)
-            self._done_at = time.monotonic()
-            for message in self._wire.done_messages():
-                await self._send(message)
-        except ConnectionClosed as error:
-            self._fail(
-                SampleFailure("aero_socket_lost", f"while sending unit {self._sent}: {error}")
-            )
-        except Exception as error:
-            self._fail(error)
+    async def _messages(self, unit: Unit) -> Sequence[str | bytes]:
+        return self._wire.unit_messages(unit, await self._picture(unit))
 
     async def _picture(self, unit: Unit) -> Picture | None:
         """The unit's picture, if its turn has come; made into a JPEG beside the loop."""
@@ -159,20 +136,15 @@ class Conversation:
     # -- in ----------------------------------------------------------------------------------
 
     async def _read(self) -> None:
-        try:
-            async for raw in self._socket:
-                received = time.monotonic()
-                self._take(self._wire.parse(raw), received)
-                self._recording.add("aero", "in", raw)
+        async for raw, received in self._link.messages():
+            event = self._wire.parse(raw)
+            self._take(event, received)
+            if event.kind not in ("ignored", "unknown"):  # these do not prolong the end
                 self._activity.set()
-            if self._done_at is None:
-                raise SampleFailure("aero_socket_lost", "closed before the file was over")
-            self._closed = True
-            self._activity.set()
-        except ConnectionClosed as error:
-            self._fail(SampleFailure("aero_socket_lost", f"after {self._sent} units: {error}"))
-        except Exception as error:
-            self._fail(error)
+        if self._units.ended is None:
+            raise self._link.failure("socket_lost", "closed before the file was over")
+        self._closed = True
+        self._activity.set()
 
     def _take(self, event: WireEvent, received: float) -> None:
         match event.kind:
@@ -180,17 +152,17 @@ class Conversation:
                 self._text(event, received)
             case "final":
                 self._counts["final_events"] += 1
-                self._final = self._final or self._done_at is not None
+                self._final = self._final or self._units.ended is not None
             case "error":
-                raise SampleFailure("aero_error", f"{event.name}: {event.text}")
+                raise self._link.failure("error", f"{event.name}: {event.text}")
             case "unknown":
                 self._unknown[event.name] += 1
             case other:
                 self._counts[f"{other}_events"] += 1
 
     def _text(self, event: WireEvent, received: float) -> None:
-        if self._sent == 0:
-            raise SampleFailure("aero_protocol", "text came before the first unit was sent")
+        if self._units.begun == 0:
+            raise self._link.failure("protocol", "text came before the first unit was sent")
         text = event.text
         if self._token_text is not None and event.token_ids:
             text = self._token_text.text(event.token_ids)
@@ -210,10 +182,11 @@ class Conversation:
 
     def _input_seq(self, slot: int | None) -> int:
         """The unit a delta depends on: the slot the server names, or the last unit sent."""
-        if slot is not None and 0 <= slot < self._sent:
+        begun = self._units.begun
+        if slot is not None and 0 <= slot < begun:
             return slot
-        self._counts["slots_from_the_future"] += slot is not None and slot >= self._sent
-        return self._sent - 1
+        self._counts["slots_from_the_future"] += slot is not None and slot >= begun
+        return begun - 1
 
     def _restart_gap(self) -> None:
         if self._gap is not None:
@@ -222,7 +195,7 @@ class Conversation:
 
     def _check_online(self) -> None:
         """A lock-step server owes at most one token after the last unit; more says it was late."""
-        if self._done_at is None:
+        if self._units.ended is None:
             return
         self._counts["late_deltas"] += 1
         if self._counts["late_deltas"] > self._limits.late_deltas:
@@ -242,7 +215,7 @@ class Conversation:
             ``server_done`` (the final event came), ``server_closed`` (the socket was closed in
             order) or ``idle_timeout`` (the server said nothing more).
         """
-        await self._sender
+        await self._sending
         while not self._closed:
             self._activity.clear()
             try:
@@ -257,7 +230,7 @@ class Conversation:
 
     def _truncated(self) -> bool:
         """Whether the answer was still running in the last slots: nothing drives it on."""
-        return bool(self._text_times) and self._text_times[-1] >= self._done_at - SLOT_S
+        return bool(self._text_times) and self._text_times[-1] >= self._units.ended - SLOT_S
 
     def _facts(self) -> dict[str, Any]:
         names = ("deltas", "empty_deltas", "marker_deltas", "lossy_deltas", "late_deltas")
@@ -267,24 +240,6 @@ class Conversation:
             "unknown_events": dict(self._unknown),
             "largest_burst": largest_burst(self._text_times, SLOT_S),
             "pictures_sent": self._pictures,
-            "wire_lag_ms": percentiles(self._wire_lags_ms),
+            **self._units.facts(),
             **self._speaker.facts(),
         }
-
-    def _fail(self, error: BaseException) -> None:
-        """Keep the first failure; later ones follow from it."""
-        self.failure = self.failure or error
-        self._failed.set()
-
-    async def _unless_failed(self, work: Any) -> Any:
-        """The result of `work`, or the failure, whichever comes first."""
-        task = asyncio.ensure_future(work)
-        failed = asyncio.ensure_future(self._failed.wait())
-        try:
-            await asyncio.wait([task, failed], return_when=asyncio.FIRST_COMPLETED)
-            if self.failure is not None:
-                raise self.failure
-            return await task
-        finally:
-            task.cancel()
-            failed.cancel()

@@ -23,6 +23,8 @@ class Limits:
     utterance_gap_s: Seconds = 0.96
     final_event_s: Seconds = 5.0
     speech_idle_s: Seconds = 15.0
+    drain_max_s: Seconds = 600.0
+    max_lag_s: Seconds = 0.5
     late_deltas: Annotated[int, Range(0, 1000)] = 6
 
 

@@ -9,21 +9,17 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed
 
 from hfd.duplex.events import Audio, Control, ControlKind, Metric
 from hfd.duplex.model import Emit
-from hfd.models.aero.ending import SampleFailure, percentiles
-from hfd.models.aero.recording import Recording
+from hfd.models.sockets.exchange import Exchange
+from hfd.models.sockets.failures import SampleFailure
+from hfd.models.sockets.link import Link
+from hfd.models.sockets.measures import percentiles
 from hfd.models.tts import protocol
-
-MAX_FRAME_BYTES = 64 << 20
-PING_S = {"ping_interval": 20, "ping_timeout": 120}
 
 
 class Speaker:
@@ -34,14 +30,12 @@ class Speaker:
         over: set when the server has spoken everything.
     """
 
-    def __init__(
-        self, emit: Emit, fail: Callable[[BaseException], None], recording: Recording
-    ) -> None:
+    def __init__(self, emit: Emit, exchange: Exchange) -> None:
         self.ready: dict[str, Any] = {}
         self.over = asyncio.Event()
         self._emit = emit
-        self._fail = fail
-        self._recording = recording
+        self._exchange = exchange
+        self._link = Link("tts", exchange)
         self._progress = asyncio.Event()
         self._outbox: asyncio.Queue[tuple[dict[str, Any], float] | None] = asyncio.Queue()
         self._input_seqs: list[int] = []  # by text seq
@@ -49,32 +43,34 @@ class Speaker:
         self._utterances: list[dict[str, Any]] = []
         self._samples: dict[int, int] = {}  # by utterance
         self._text_open = self._finishing = False
-        self._socket: ClientConnection | None = None
-        self._tasks: list[asyncio.Task[None]] = []
 
     async def open(self, url: str, config: dict[str, Any], timeout_s: float) -> None:
         """Connect and agree on the session.
 
         Raises:
-            SampleFailure: ``tts_connect_failed``, ``tts_protocol``.
+            SampleFailure: ``tts_connect_failed``, ``tts_refused``, ``tts_protocol``.
         """
+        async with self._link.setup(timeout_s):
+            await self._link.connect(url)
+            await self._link.send(json.dumps({"type": protocol.CONFIG, **config}))
+            raw, _ = await self._link.receive()
+        self.ready = self._read_ready(raw)
+        self._exchange.spawn(self._send(), "tts")
+        self._exchange.spawn(self._receive(), "tts")
+
+    def _read_ready(self, raw: str | bytes) -> dict[str, Any]:
         try:
-            async with asyncio.timeout(timeout_s):
-                self._socket = await connect(
-                    url, max_size=MAX_FRAME_BYTES, compression=None, proxy=None, **PING_S
-                )
-                await self._socket.send(json.dumps({"type": protocol.CONFIG, **config}))
-                self.ready = json.loads(await self._socket.recv())
-        except (OSError, TimeoutError, ConnectionClosed) as error:
-            raise SampleFailure(
-                "tts_connect_failed", f"no TTS session ({type(error).__name__}: {error})"
+            ready = dict(json.loads(raw))
+        except (ValueError, TypeError) as error:
+            raise self._link.failure(
+                "protocol", f"no answer to the configuration ({error})"
             ) from error
-        if self.ready.get("type") == protocol.ERROR:
-            raise SampleFailure("tts_connect_failed", str(self.ready.get("message")))
-        told = (self.ready.get("sample_rate"), self.ready.get("frame_samples"))
+        if ready.get("type") == protocol.ERROR:
+            raise self._link.failure("refused", str(ready.get("message")))
+        told = (ready.get("sample_rate"), ready.get("frame_samples"))
         if told != (protocol.SAMPLE_RATE, protocol.FRAME_SAMPLES):
-            raise SampleFailure("tts_protocol", f"the TTS server offers {told} samples")
-        self._tasks = [asyncio.create_task(self._send()), asyncio.create_task(self._receive())]
+            raise self._link.failure("protocol", f"the TTS server offers {told} samples")
+        return ready
 
     def say(self, text: str, input_seq: int, received: float) -> None:
         """Forward a delta at once; `received` is the monotonic time at which it came.
@@ -110,17 +106,12 @@ class Speaker:
                 async with asyncio.timeout(idle_s):
                     await self._progress.wait()
             except TimeoutError as error:
-                raise SampleFailure(
-                    "tts_stalled", f"the TTS server said nothing for {idle_s:g} s"
-                ) from error
+                text = f"the TTS server said nothing for {idle_s:g} s"
+                raise self._link.failure("stalled", text) from error
 
     async def close(self) -> None:
         """Drop the session; the server stops speaking."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._socket is not None:
-            await self._socket.close()
+        await self._link.close()
 
     def facts(self) -> dict[str, Any]:
         """Counts and delays of the whole session."""
@@ -136,40 +127,20 @@ class Speaker:
         }
 
     async def _send(self) -> None:
-        try:
-            while (item := await self._outbox.get()) is not None:
-                message, received = item
-                raw = json.dumps(message, ensure_ascii=False)
-                await self._socket.send(raw)
-                delay_ms = (time.monotonic() - received) * 1000
-                self._recording.add("tts", "out", raw)
-                if message["type"] == protocol.TEXT:
-                    self._delays_ms.append(delay_ms)
-                    self._emit(
-                        Metric(
-                            "forward",
-                            {"text_seq": message["seq"], "delay_ms": round(delay_ms, 3)},
-                            self._input_seqs[message["seq"]],
-                        )
-                    )
-        except ConnectionClosed as error:
-            self._fail(SampleFailure("tts_socket_lost", str(error)))
-        except Exception as error:
-            self._fail(error)
+        while (item := await self._outbox.get()) is not None:
+            message, received = item
+            await self._link.send(json.dumps(message, ensure_ascii=False))
+            delay_ms = (time.monotonic() - received) * 1000
+            if message["type"] == protocol.TEXT:
+                self._delays_ms.append(delay_ms)
+                values = {"text_seq": message["seq"], "delay_ms": round(delay_ms, 3)}
+                self._emit(Metric("forward", values, self._input_seqs[message["seq"]]))
 
     async def _receive(self) -> None:
-        try:
-            while not self.over.is_set():
-                raw = await self._socket.recv()
-                self._recording.add("tts", "in", raw)
-                await self._message(json.loads(raw))
-                self._progress.set()
-        except ConnectionClosed as error:
-            self._fail(SampleFailure("tts_socket_lost", str(error)))
-        except (ValueError, KeyError, TypeError, IndexError) as error:
-            self._fail(SampleFailure("tts_protocol", f"{type(error).__name__}: {error}"))
-        except Exception as error:
-            self._fail(error)
+        while not self.over.is_set():
+            raw, _ = await self._link.receive()
+            await self._message(json.loads(raw))
+            self._progress.set()
 
     async def _message(self, message: dict[str, Any]) -> None:
         match message["type"]:
@@ -183,14 +154,13 @@ class Speaker:
             case protocol.SESSION_DONE:
                 self.over.set()
             case protocol.ERROR:
-                raise SampleFailure("tts_error", f"{message['code']}: {message['message']}")
+                raise self._link.failure("error", f"{message['code']}: {message['message']}")
             case other:
                 raise ValueError(f"unknown message {other!r}")
 
     async def _chunk(self, header: dict[str, Any]) -> None:
         """A header and its PCM: exactly 1920 samples a frame, and only of text that was sent."""
-        pcm = await self._socket.recv()
-        self._recording.add("tts", "in", pcm)
+        pcm, _ = await self._link.receive()
         if isinstance(pcm, str):
             await self._message(json.loads(pcm))  # an error in place of the sound
             raise ValueError("a chunk without its sound")

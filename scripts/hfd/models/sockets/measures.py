@@ -1,35 +1,10 @@
-"""How a sample can end, by name, and small statistics for the record."""
+"""Small statistics of times, for the record."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
-
-from hfd.errors import HfdError
-
-FAILURES = (
-    "aero_connect_failed",
-    "aero_socket_lost",
-    "aero_error",
-    "aero_protocol",
-    "not_online",
-    "tts_connect_failed",
-    "tts_socket_lost",
-    "tts_error",
-    "tts_protocol",
-    "tts_stalled",
-    "server_died",
-)
-
-
-class SampleFailure(HfdError):
-    """A sample that ended in a way that makes no result; `end_reason` is one of `FAILURES`."""
-
-    def __init__(self, end_reason: str, problem: str, remedy: str | None = None) -> None:
-        assert end_reason in FAILURES
-        self.end_reason = end_reason
-        super().__init__(f"{end_reason}: {problem}", remedy=remedy)
 
 
 def percentiles(values: Sequence[float]) -> dict[str, float] | None:
