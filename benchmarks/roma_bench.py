@@ -12,6 +12,7 @@ import av
 import numpy as np
 import torch
 
+from hfd.duplex.frames import with_frames_taken
 from hfd.duplex.units import Frame, Unit
 from hfd.models.roma import unit as units
 from hfd.models.roma.acceleration import make_steps
@@ -147,7 +148,8 @@ def make_unit(index: int, seed: int = 0) -> Unit:
         for n in range(5)
     )
     pcm = (0.1 * random.standard_normal(16_000)).astype(np.float32)
-    return Unit(index, 16_000 * index, pcm, frames, 16_000, False)
+    unit = Unit(index, 16_000 * index, pcm, frames, 16_000, False)
+    return next(with_frames_taken([unit], units.FRAME_RULE))
 
 
 def at(unit: Unit, index: int, is_last: bool = False) -> Unit:
@@ -167,7 +169,7 @@ def rgb(unit: Unit) -> list[np.ndarray]:
 
     Copied first (about 0.2 ms), because a picture keeps what its first conversion has set up.
     """
-    chosen = [(f.index, f.picture.to_ndarray()) for f in units.choose_pictures(unit, None)]
+    chosen = [(f.index, f.picture.to_ndarray()) for f in units.two_frames(unit)]
     return [
         Frame(index, av.VideoFrame.from_ndarray(planes, format="yuv420p")).rgb
         for index, planes in chosen

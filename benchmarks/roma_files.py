@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,6 @@ import infer
 from hfd.data.manifest import read_manifest
 from hfd.duplex.events import Audio, Event, Metric, Text
 from hfd.duplex.model import SampleInfo
-from hfd.duplex.units import Unit
 from hfd.files import read_json
 from hfd.jobs.plan import Plan, save_plan
 from hfd.jobs.spec import ModelSpec
@@ -73,7 +73,8 @@ def end_to_end(model: GivenRoma, media_s: int) -> dict[str, Any]:
     began = time.perf_counter()
     for index in range(media_s):
         unit = prepared[index % 3]
-        model.push(Unit(index, 16_000 * index, unit.pcm, unit.frames, 16_000, index == media_s - 1))
+        at_second = {"index": index, "start": 16_000 * index, "is_last": index == media_s - 1}
+        model.push(replace(unit, **at_second))
     model.finish()
     synchronize()
     took = time.perf_counter() - began

@@ -120,7 +120,8 @@ def random_parts(device: torch.device, seed: int = 0) -> Parts:
         ),
         device=device,
         weights=f"random-{seed}",
-        facts={"weights_basis": "random", "parameters_by_dtype": dtype_counts(model)},
+        dtypes=dtype_counts(model),
+        facts={"weights_basis": "random"},
     )
 
 

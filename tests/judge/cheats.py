@@ -342,13 +342,13 @@ def made_up_times(results: Path) -> None:
 
 def quantised(results: Path) -> None:
     for forgery in _each(results):
-        forgery.provenance["model"]["detail"]["quantization"] = "int4"
+        forgery.provenance["model"]["quantisation"] = "int4"
         forgery.write_documents()
 
 
 def quantised_by_type(results: Path) -> None:
     for forgery in _each(results):
-        forgery.provenance["model"]["detail"]["dtypes"] = {"torch.bfloat16": 3, "torch.int8": 290}
+        forgery.provenance["model"]["dtypes"] = {"torch.bfloat16": 3, "torch.int8": 290}
         forgery.write_documents()
 
 

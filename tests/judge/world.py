@@ -130,7 +130,7 @@ class Talker(DuplexModel):
         )
 
     def load(self):
-        return Identity("talker", WEIGHTS, {"dtypes": {"bfloat16": 290}, "quantization": None})
+        return Identity("talker", WEIGHTS, dtypes={"bfloat16": 290})
 
     def open(self, sample, emit):
         self.emit = emit

@@ -85,4 +85,19 @@ class Metric:
     input_seq: int | None = None
 
 
-Event = Text | Audio | Control | Metric
+@dataclass(frozen=True)
+class Heard:
+    """What a server itself understood of the user's words: its own transcript, no output.
+
+    Attributes:
+        text: the words.
+        final: whether they will not be corrected any more.
+        input_seq: index of the last unit they depend on; None: the last one pushed.
+    """
+
+    text: str
+    final: bool = True
+    input_seq: int | None = None
+
+
+Event = Text | Audio | Control | Metric | Heard

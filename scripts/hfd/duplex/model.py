@@ -11,14 +11,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from hfd.duplex.events import Event
+from hfd.duplex.frames import EVERY_FRAME, FrameRule
 from hfd.duplex.units import SampleInfo, Unit
+from hfd.media_time import SAMPLE_RATE
 
 Clock = Literal["virtual", "arrival"]
 VoiceOrigin = Literal["native_talker", "streaming_tts", "post_tts", "none"]
+TurnTaking = Literal["model", "vad", "manual"]
 Emit = Callable[[Event], None]
 """Takes an event at the moment it exists; may be called from any thread until `finish` returns."""
 
@@ -33,21 +36,39 @@ class Capabilities:
         clock: ``virtual`` for models whose compute happens inside `push` and can be measured
             there; ``arrival`` for servers, which are fed in real time.
         voice_origin: where its sound comes from.
-        frame_rule: which of a unit's pictures it takes, in words and numbers, e.g. ``all`` or
-            ``2 per second, pts k and k+0.4``.
+        frame_rule: which video frames it takes and as what; None: it takes none.
         max_media_s: longest file it can take whole, or None for no limit.
         gpus: GPUs one worker needs.
         codec_hop_samples: its chunks are multiples of this many output samples, or None.
+        input_rate: samples per second at which the model itself hears; units are always 16 kHz,
+            a model of another rate resamples them as a stream.
+        max_sessions: files that one worker may run side by side.
+        turn_taking: who decides that the assistant's turn has come: the model itself, a voice
+            activity detector in front of it, or the client.
+        secrets: names of the environment variables that it reads keys from. A key is never a
+            setting, so that none can reach provenance, logs or recorded messages.
     """
 
     unit_samples: int
     output_rate: int
     clock: Clock
     voice_origin: VoiceOrigin
-    frame_rule: str = "all"
+    frame_rule: FrameRule | None = EVERY_FRAME
     max_media_s: float | None = None
     gpus: int = 0
     codec_hop_samples: int | None = None
+    input_rate: int = SAMPLE_RATE
+    max_sessions: int = 1
+    turn_taking: TurnTaking = "model"
+    secrets: tuple[str, ...] = ()
+
+    def record(self) -> dict[str, Any]:
+        """Everything above as JSON values, for provenance."""
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        return values | {
+            "frame_rule": None if self.frame_rule is None else self.frame_rule.record(),
+            "secrets": list(self.secrets),
+        }
 
 
 @dataclass(frozen=True)
@@ -57,12 +78,30 @@ class Identity:
     Attributes:
         name: the model's public name.
         weights: hash or pinned revision of the weights, or None where there are none.
-        detail: versions, dtype counts, quantisation, device, acceleration, ...: JSON values.
+        dtypes: how many numbers of the weights have each type (``{"bfloat16": 8.9e9}``), as they
+            are computed with; empty where it is not known.
+        quantisation: the method, if weights were given fewer bits than they were published with.
+        as_released: parts that were *published* in few bits, with those bits.
+        versions: packages and servers that compute, by name.
+        device: the GPU's name, or ``cpu``; None where it is not known.
+        max_context_tokens: the limit of its context, if it has one.
+        detail: whatever else says what ran: JSON values.
     """
 
     name: str
     weights: str | None
+    dtypes: Mapping[str, int] = field(default_factory=dict)
+    quantisation: str | None = None
+    as_released: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    device: str | None = None
+    max_context_tokens: int | None = None
     detail: Mapping[str, Any] = field(default_factory=dict)
+
+    def record(self) -> dict[str, Any]:
+        """Everything above as JSON values, for provenance."""
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        return {k: dict(v) if isinstance(v, Mapping) else v for k, v in values.items()}
 
 
 class ModelBroken(Exception):

@@ -48,9 +48,11 @@ class Unit:
         index: number of the unit in the file, from 0.
         start: first sample of the unit.
         pcm: float32 mono in [-1, 1], shape [unit_samples]; the last unit is zero-filled.
-        frames: every 5 fps picture whose pts lies in the unit, in order (may be empty).
+        frames: every 5 fps frame whose pts lies in the unit, in order (may be empty).
         valid_samples: how many samples of `pcm` come from the file.
         is_last: whether the file ends in this unit; nothing is ever sent after it.
+        taken: the frames that the model's frame rule chose for this unit (`hfd.duplex.frames`);
+            the newest of them may have begun in an earlier unit.
     """
 
     index: int
@@ -59,6 +61,7 @@ class Unit:
     frames: tuple[Frame, ...]
     valid_samples: int
     is_last: bool
+    taken: tuple[Frame, ...] = ()
 
     @property
     def t0(self) -> float:

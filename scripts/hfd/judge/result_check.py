@@ -34,6 +34,7 @@ def told_by_trace(trace: Trace, track: np.ndarray, chunks: list[Chunk]) -> dict[
     header, rate = trace.header, trace.header["output_rate"]
     texts = [line for _, line in trace.of("text")]
     audio = [line for _, line in trace.of("audio")]
+    heard = [_pick(line, "t", "text", "final", "input_seq") for _, line in trace.of("heard")]
     end = next((line for _, line in trace.of("end")), {})
     audible = np.flatnonzero(np.abs(track.astype(np.int32)) >= AUDIBLE)
     text = "".join(line["delta"] for line in texts)
@@ -56,6 +57,7 @@ def told_by_trace(trace: Trace, track: np.ndarray, chunks: list[Chunk]) -> dict[
         ],
         "segments": [{"start": s, "end": e} for s, e in played_segments(chunks, rate)],
         "controls": [_control(line) for _, line in trace.of("control")],
+        **({"heard": heard} if heard else {}),
         "end_reason": end.get("end_reason", "media_end"),
         "truncated": end.get("truncated", False),
     }

@@ -176,6 +176,7 @@ _FIELDS: dict[str, dict[str, type | tuple[type, ...]]] = {
     "audio": {"samples": int, "play_at": int, "pcm": str, "clipped": int, "input_seq": int},
     "control": {"control": str, "input_seq": int},
     "metric": {"name": str, "values": dict, "input_seq": int},
+    "heard": {"text": str, "final": bool, "input_seq": int},
     "input_done": {},
     "end": {},
 }

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hfd.duplex.events import Audio, Control, ControlKind, Event, Metric, Text
+from hfd.duplex.events import Audio, Control, ControlKind, Event, Heard, Metric, Text
 from hfd.stream.clock import RunClock
 from hfd.stream.playback import Playback
 from hfd.stream.trace import TraceWriter
@@ -34,6 +34,7 @@ class Outputs:
     texts: list[dict[str, Any]] = field(default_factory=list)
     audio: list[dict[str, Any]] = field(default_factory=list)
     controls: list[dict[str, Any]] = field(default_factory=list)
+    heard: list[dict[str, Any]] = field(default_factory=list)
     metrics: int = 0
     clipped: int = 0
     underrun_samples: int = 0
@@ -92,6 +93,8 @@ class Recorder:
                     self._audio(event, at, input_seq)
                 case Control():
                     self._control(event, at, input_seq)
+                case Heard():
+                    self._heard(event, at, input_seq)
                 case Metric():
                     self.outputs.metrics += 1
                     self._trace.write(
@@ -125,6 +128,11 @@ class Recorder:
             return
         self.outputs.texts.append({"t": at.t, "delta": event.delta, "input_seq": input_seq})
         self._trace.write("text", *at, delta=event.delta, input_seq=input_seq)
+
+    def _heard(self, event: Heard, at: _Moment, input_seq: int) -> None:
+        fields = {"text": event.text, "final": event.final, "input_seq": input_seq}
+        self.outputs.heard.append({"t": at.t, **fields})
+        self._trace.write("heard", *at, **fields)
 
     def _audio(self, event: Audio, at: _Moment, input_seq: int) -> None:
         pcm, clipped = _as_int16(event.pcm)

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from hfd.data.manifest import Sample
+from hfd.duplex.model import Capabilities
 from hfd.files import sha256_file
 from hfd.stream.provenance import code_version, environment
 from hfd.stream.reader import MediaInfo
 from hfd.stream.recorder import Recorder
+from hfd.stream.run import InputLog, Run
 from hfd.stream.trace import TraceWriter
-
-if TYPE_CHECKING:
-    from hfd.duplex.model import Capabilities
-    from hfd.stream.run import InputLog, Run
 
 RESULT_SCHEMA = "hfd-result/1"
 PROVENANCE_SCHEMA = "hfd-provenance/1"
@@ -82,6 +79,7 @@ def build_result(streamed: Streamed) -> dict[str, Any]:
         "audio_arrivals": out.audio,
         "segments": segments,
         "controls": out.controls,
+        **({"heard": out.heard} if out.heard else {}),
         "clock": caps.clock,
         "voice_origin": caps.voice_origin,
         "end_reason": ending.get("end_reason", "media_end"),
@@ -134,14 +132,12 @@ def build_provenance(
             "frames": info.frames,
         },
         "model": {
-            "name": run.identity.name,
+            **run.identity.record(),
             "module": run.module,
-            "weights": run.identity.weights,
             "settings": dict(run.settings),
             "seed": run.sample_seed(sample.sample_id),
-            "detail": dict(run.identity.detail),
         },
-        "contract": dataclasses.asdict(caps),
+        "contract": caps.record(),
         "clock": {
             "name": caps.clock,
             "id": f"monotonic:{time.get_clock_info('monotonic').implementation}",

@@ -5,10 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from hfd.duplex.model import Identity
+from hfd.duplex.model import Identity
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import soundfile
 
 from hfd.data.adapter import read_adapter
 from hfd.data.manifest import Sample
+from hfd.duplex.frames import with_frames_taken
+from hfd.duplex.model import Capabilities, DuplexModel
 from hfd.duplex.units import SampleInfo, Unit
 from hfd.errors import HfdError
 from hfd.files import json_text, sha256_bytes, sha256_file
@@ -29,9 +31,6 @@ from hfd.stream.reader import MediaInfo, probe, read_units
 from hfd.stream.recorder import Recorder
 from hfd.stream.result import Streamed, build_provenance, build_result
 from hfd.stream.run import InputLog, Run
-
-if TYPE_CHECKING:
-    from hfd.duplex.model import Capabilities, DuplexModel
 
 _READ_AHEAD_UNITS = 16
 
@@ -145,7 +144,8 @@ def _drive(
     max_lag_s: float,
 ) -> dict[str, Any]:
     """Push every unit at its time, then let the model finish; return what it said of the end."""
-    prepared = _prepare(read_units(sample.video, caps.unit_samples, info))
+    units = read_units(sample.video, caps.unit_samples, info)
+    prepared = _prepare(with_frames_taken(units, caps.frame_rule))
     if caps.clock == "arrival":
         prepared = _read_ahead(prepared)
     first = next(prepared)  # decoded before the clock starts
@@ -187,6 +187,7 @@ def _push(
         samples=len(unit.pcm),
         valid_samples=unit.valid_samples,
         frames=[frame.index for frame in unit.frames],
+        taken=[frame.index for frame in unit.taken],
         pcm_sha=item.pcm_sha,
         frames_sha=item.frames_sha,
         due=unit.t1,

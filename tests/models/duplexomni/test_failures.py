@@ -202,7 +202,7 @@ def test_a_stack_may_be_named_by_the_environment_of_the_machine(servers, monkeyp
     thinker, talker = servers(Thinker), servers(Talker)
     monkeypatch.setenv("OMNI_THINKER", thinker.url)
     stack = {"thinker_url": "$OMNI_THINKER", "talker_url": talker.url}
-    assert create_model("duplexomni", {"stack": stack}).load().detail["max_context_tokens"] == 65536
+    assert create_model("duplexomni", {"stack": stack}).load().max_context_tokens == 65536
     monkeypatch.delenv("OMNI_THINKER")
     with pytest.raises(HfdError, match=r"settings.stack.thinker_url.*environment variable"):
         create_model("duplexomni", {"stack": stack}).load()

@@ -62,7 +62,7 @@ def test_a_started_stack_serves_samples_on_the_jobs_gpus_and_leaves_nothing_behi
     assert talker["TALKER_MTP_SUBPROC_CUDA_VISIBLE_DEVICES"] == "GPU-b"
     assert thinker["THINKER_MAX_MODEL_LEN"] == "65536"
     assert identity.detail["servers"] == "started" and identity.detail["thinker"] == "weights"
-    assert identity.detail["dtypes"]["bfloat16"] > 34e9 and len(identity.weights) == 64
+    assert identity.dtypes["bfloat16"] > 34e9 and len(identity.weights) == 64
     assert gone(thinker["pid"]) and gone(talker["pid"])
 
 

@@ -7,8 +7,10 @@ import av
 import numpy as np
 
 from hfd.duplex.events import Audio, Metric
+from hfd.duplex.frames import with_frames_taken
 from hfd.duplex.model import SampleInfo
 from hfd.duplex.units import Frame, Unit
+from hfd.models.roma.unit import FRAME_RULE
 
 TINY = {"device": "cpu", "num_steps": 2, "max_codes": 120, "tail_tokens": 30}
 """Settings that keep the tiny model quick."""
@@ -25,7 +27,7 @@ def make_units(count, *, width=320, height=180, seed=0, pictures=5):
             frames.append(Frame(number, av.VideoFrame.from_ndarray(rgb)))
         pcm = (0.1 * random.standard_normal(16_000)).astype(np.float32)
         units.append(Unit(index, 16_000 * index, pcm, tuple(frames), 16_000, index == count - 1))
-    return units
+    return list(with_frames_taken(units, FRAME_RULE))
 
 
 def sample(units, sample_id="one", seed=7):

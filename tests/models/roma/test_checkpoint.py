@@ -158,7 +158,7 @@ def test_an_unknown_device_is_refused(snapshot):
 
 def test_provenance_counts_every_parameter(parts):
     total = sum(p.numel() for p in parts.model.parameters())
-    assert parts.facts["parameters_by_dtype"] == {"float32": total}
+    assert parts.dtypes == {"float32": total}
 
 
 def test_the_prompt_is_roma_s_to_the_last_blank(parts):

@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 
 from hfd.duplex.events import Control, ControlKind, Metric, Text
+from hfd.duplex.frames import with_frames_taken
 from hfd.errors import HfdError
 from hfd.models.registry import create_model
 from hfd.models.roma.settings import parse_settings
 from hfd.models.roma.trigger import Trigger
+from hfd.models.roma.unit import FRAME_RULE
 from tests.models.roma.helpers import TINY, comparable, make_units, run, sample, sound
 
 pytestmark = pytest.mark.heavy
@@ -194,7 +196,7 @@ def test_the_last_second_may_be_partly_empty(talkative):
         frames=units[1].frames[:1],
         valid_samples=3200,
     )
-    events, _ = run(talkative, [units[0], short])
+    events, _ = run(talkative, list(with_frames_taken([units[0], short], FRAME_RULE)))
     listen = next(e for e in events[1] if getattr(e, "name", "") == "listen")
     assert listen.values["pictures"] == [5, 5]
 

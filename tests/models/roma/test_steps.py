@@ -26,9 +26,7 @@ def both(parts, snapshot):
 @pytest.mark.parametrize("size", SIZES)
 def test_encoders_equal_upstream(both, parts, size):
     unit = make_units(1, width=size[0], height=size[1])[0]
-    patches, grid = units.patchify(
-        units.resize_all([f.rgb for f in units.choose_pictures(unit, None)])
-    )
+    patches, grid = units.patchify(units.resize_all([f.rgb for f in units.two_frames(unit)]))
     mel = units.log_mel(parts.mel, unit.pcm)
     with torch.no_grad():
         plain, static = ((s.see(patches, grid), s.hear(mel)) for s in both)

@@ -40,7 +40,7 @@ class Stream:
         self._feed(ids, self.steps.embed(ids), positions)
 
     def unit(self, unit):
-        rgb = [f.rgb for f in units.choose_pictures(unit, None)]
+        rgb = [f.rgb for f in units.two_frames(unit)]
         patches, self.grid = units.patchify(units.resize_all(rgb))
         mel = units.log_mel(self.parts.mel, unit.pcm)
         self.patches.append(patches)
@@ -141,7 +141,7 @@ def test_sound_heard_per_second_equals_a_batch_of_seconds(parts, snapshot):
 def test_pictures_seen_per_second_equal_one_video(parts, snapshot):
     steps = EagerSteps(parts, parse_settings({"model_path": str(snapshot)}))
     seconds = [
-        units.patchify(units.resize_all([f.rgb for f in units.choose_pictures(unit, None)]))
+        units.patchify(units.resize_all([f.rgb for f in units.two_frames(unit)]))
         for unit in make_units(3)
     ]
     grid = seconds[0][1]

@@ -1,9 +1,12 @@
 """One second of media: pictures, sizes, patches, sound."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
+from hfd.duplex.frames import with_frames_taken
 from hfd.errors import HfdError
 from hfd.models.roma import unit as units
 from hfd.models.roma.resize import find_plan, resize_exactly
@@ -12,26 +15,27 @@ from tests.models.roma.helpers import make_units
 pytestmark = pytest.mark.heavy
 
 
-def test_pictures_are_taken_at_the_second_and_0_4_s_later():
+def test_frames_are_taken_at_the_second_and_0_4_s_later():
     for unit in make_units(3, width=64, height=64):
-        picked = units.choose_pictures(unit, None)
+        picked = units.two_frames(unit)
         assert [f.index for f in picked] == [5 * unit.index, 5 * unit.index + 2]
 
 
 @pytest.mark.parametrize("pictures, expected", [(1, [5, 5]), (2, [5, 6]), (3, [5, 7]), (4, [5, 7])])
-def test_a_short_last_second_repeats_its_newest_picture(pictures, expected):
-    unit = make_units(2, width=64, height=64, pictures=pictures)[1]
-    assert [f.index for f in units.choose_pictures(unit, None)] == expected
+def test_a_short_last_second_repeats_its_newest_frame(pictures, expected):
+    short = make_units(2, width=64, height=64, pictures=pictures)[1]
+    whole = make_units(1, width=64, height=64)[0]
+    *_, last = with_frames_taken([whole, replace(short, taken=())], units.FRAME_RULE)
+    assert [f.index for f in units.two_frames(last)] == expected
 
 
-def test_a_second_without_pictures_shows_the_last_one_before_it():
-    first, second = make_units(2, width=64, height=64, pictures=1)
+def test_a_second_without_frames_shows_the_last_one_before_it():
+    whole = make_units(1, width=64, height=64)[0]
     empty = make_units(2, width=64, height=64, pictures=0)[1]
-    last = first.frames[-1]
-    assert units.choose_pictures(empty, last) == (last, last)
-    assert [f.index for f in units.choose_pictures(second, last)] == [5, 5]
-    with pytest.raises(HfdError, match="no picture"):
-        units.choose_pictures(empty, None)
+    *_, second = with_frames_taken([whole, empty], units.FRAME_RULE)
+    assert [f.index for f in units.two_frames(second)] == [4, 4]
+    with pytest.raises(HfdError, match="no video frame"):
+        units.two_frames(empty)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ def of_sample(case: SampleCase) -> Verdict:
         return unknown("the result says truncated: a limit of the model cut the answer short")
     if not seen:
         return unknown("the trace holds no context_tokens metric")
-    limit = folder.provenance.value.get("model", {}).get("detail", {}).get("max_context_tokens")
+    limit = folder.provenance.value.get("model", {}).get("max_context_tokens")
     return passed(f"context grew to {longest} tokens and never shrank", tokens=longest, limit=limit)
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
-from typing import Any
 
 from hfd.judge.findings import PROVENANCE
 from hfd.judge.rules.rule import Rule, SampleCase, SetCase
@@ -19,26 +17,20 @@ def of_sample(case: SampleCase) -> Verdict:
     model = case.folder.provenance.value.get("model")
     if not model:
         return unknown(f"{PROVENANCE} does not name the model")
-    detail = model.get("detail") or {}
-    quantisation = detail.get("quantization") or detail.get("quantisation")
+    quantisation = model.get("quantisation")
     if quantisation not in (None, False, "none", ""):
         return failed(f"the model is quantised: {quantisation}")
-    types = detail.get("dtypes") or detail.get("parameters_by_dtype") or {}
+    types = model.get("dtypes") or {}
     low = [name for name in types if _FEW_BITS.search(name.lower())]
     if low:
         return failed(f"weights of type {', '.join(low)}")
     if not model.get("weights"):
         return unknown("no hash or revision of the weights is recorded")
-    told = ", ".join(types) or ", ".join(f"{k} {v}" for k, v in _precision_of(detail).items())
-    if not told:
+    released = model.get("as_released") or {}
+    named = [*types, *(f"{part} {bits} as released" for part, bits in released.items())]
+    if not named:
         return unknown("weights are named, but the types of their numbers are not recorded")
-    return passed(f"{model['name']} ({told})", weights=model["weights"])
-
-
-def _precision_of(detail: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a model of several parts says of each part's precision, as released by its makers."""
-    precision = detail.get("precision")
-    return precision if isinstance(precision, Mapping) else {}
+    return passed(f"{model['name']} ({', '.join(named)})", weights=model["weights"])
 
 
 def of_model(case: SetCase, samples: Verdict) -> Verdict:
@@ -62,7 +54,7 @@ RULE = Rule(
     "Model identity",
     "Did one model, unquantised, make all samples?",
     "one set of weights, settings and rate in all samples; no quantisation; types of numbers "
-    "recorded (`dtypes` or `parameters_by_dtype` in the model's detail, or `precision` by part)",
+    "recorded (`dtypes`, or `as_released` by part)",
     of_sample,
     of_model,
 )

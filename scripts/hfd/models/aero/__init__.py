@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from hfd.duplex.frames import FrameRule
 from hfd.duplex.model import Capabilities, DuplexModel, Emit, Identity, ModelBroken, SampleInfo
 from hfd.duplex.units import Unit
 from hfd.errors import HfdError
-from hfd.media_time import FPS
 from hfd.models.aero.conversation import Conversation
 from hfd.models.aero.settings import read_settings
 from hfd.models.aero.speaker import Speaker
@@ -57,7 +57,7 @@ class AeroModel(DuplexModel):
             output_rate=SAMPLE_RATE,
             clock="arrival",
             voice_origin="streaming_tts",
-            frame_rule=f"{self._picture_fps} per second: picture floor({FPS} j / rate) for each j",
+            frame_rule=FrameRule.per_second(self._picture_fps),
             max_media_s=self._settings.max_media_s,
             gpus=len({gpu for server in self._servers.values() for gpu in server.spec.gpus}),
             codec_hop_samples=FRAME_SAMPLES,
@@ -71,7 +71,7 @@ class AeroModel(DuplexModel):
         return Identity(
             "aero-realtime-4b + qwen3-tts",
             self._settings.weights,
-            {
+            detail={
                 "wire": {"file": self._wire.name, "sha256": self._wire.sha256},
                 "picture_fps": str(self._picture_fps),
                 "tts": self._sockets.run(self._tts_identity()),

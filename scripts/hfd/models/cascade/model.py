@@ -58,7 +58,7 @@ class Cascade(DuplexModel):
             output_rate=RATE,
             clock="virtual",
             voice_origin="streaming_tts",
-            frame_rule="none: it takes no pictures",
+            frame_rule=None,
             codec_hop_samples=HOP,
         )
 
@@ -76,13 +76,10 @@ class Cascade(DuplexModel):
         return Identity(
             name="cascade: silero-vad, whisper tiny.en, hibari heart",
             weights=sha256_bytes(canonical_json(files).encode()),
-            detail={
-                "files": files,
-                "packages": {name: version(name) for name in _PACKAGES},
-                "precision": {"asr": "float32", "tts": "int8 as released"},
-                "threads": 1,
-                "device": "cpu",
-            },
+            as_released={"asr": "float32", "tts": "int8"},
+            versions={name: version(name) for name in _PACKAGES},
+            device="cpu",
+            detail={"files": files, "threads": 1},
         )
 
     def open(self, sample: SampleInfo, emit: Emit) -> None:

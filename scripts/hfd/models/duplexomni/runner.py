@@ -9,10 +9,12 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from contextlib import ExitStack
+from fractions import Fraction
 from pathlib import Path, PurePath
 from typing import Any
 
 from hfd.duplex.events import Metric
+from hfd.duplex.frames import FrameRule, FrameSize
 from hfd.duplex.model import (
     Capabilities,
     DuplexModel,
@@ -23,7 +25,7 @@ from hfd.duplex.model import (
 )
 from hfd.duplex.units import Unit
 from hfd.errors import HfdError
-from hfd.media_time import SAMPLE_RATE, samples_to_seconds, seconds_to_samples
+from hfd.media_time import samples_to_seconds, seconds_to_samples
 from hfd.models.duplexomni.context import SLICE_SAMPLES, Limits, refuse_unless_fits
 from hfd.models.duplexomni.settings import StackLaunch, StackUrls, read_settings
 from hfd.models.duplexomni.slices import SliceLoop
@@ -46,14 +48,16 @@ class DuplexOmni(DuplexModel):
     def capabilities(self) -> Capabilities:
         settings = self._settings
         stack = settings.stack
-        every_s = settings.picture_interval * SLICE_SAMPLES / SAMPLE_RATE
         return Capabilities(
             unit_samples=SLICE_SAMPLES,
             output_rate=OUTPUT_RATE,
             clock=settings.clock,
             voice_origin="native_talker",
-            frame_rule=f"one in {settings.picture_interval} slices (every {every_s:g} s): the last "
-            f"picture with pts <= slice start; JPEG, short side {settings.picture_short_side} px",
+            frame_rule=FrameRule(
+                Fraction(settings.picture_interval * SLICE_SAMPLES),
+                size=FrameSize("short_side", settings.picture_short_side, enlarge=True),
+                jpeg_quality=settings.jpeg_quality,
+            ),
             max_media_s=samples_to_seconds(Limits(0).audios * SLICE_SAMPLES),
             gpus=stack.thinker_tp + stack.talker_tp if isinstance(stack, StackLaunch) else 0,
             codec_hop_samples=SLICE_OUT_SAMPLES // CODEC_FRAMES_PER_SLICE,
@@ -70,17 +74,17 @@ class DuplexOmni(DuplexModel):
         return Identity(
             "MuyeHuang/DuplexOmni",
             weights,
-            {
+            dtypes=dtypes,
+            max_context_tokens=self._limits.thinker_tokens,
+            detail={
                 "thinker": PurePath(self._model).name,
-                "max_context_tokens": self._limits.thinker_tokens,
                 "tensor_parallel_size": health.get("tensor_parallel_size"),
                 "servers": "started" if self._settings.stack_is_ours else "running",
                 "s2": "off" if s2 is None else s2.identity,
-                **dtypes,
             },
         )
 
-    def _weights(self) -> tuple[str | None, dict[str, Any]]:
+    def _weights(self) -> tuple[str | None, dict[str, int]]:
         """Name of the weights, and their types where the files can be seen."""
         named = self._settings.weights_revision
         stack = self._stack.settings
@@ -89,7 +93,7 @@ class DuplexOmni(DuplexModel):
         thinker, dtypes = describe_weights(Path(stack.thinker_weights))
         talker, others = describe_weights(Path(stack.talker_weights))
         found = thinker if talker == thinker else f"{thinker}+{talker}"
-        return f"{named}:{found}" if named else found, {"dtypes": {**others, **dtypes}}
+        return f"{named}:{found}" if named else found, {**others, **dtypes}
 
     def open(self, sample: SampleInfo, emit: Emit) -> None:
         with ExitStack() as held:  # given up at once if anything below refuses

@@ -76,7 +76,8 @@ class Parts:
         speaker: the voice.
         device: where the model is.
         weights: hash of the weights, see `weights_hash`.
-        facts: what provenance says of the weights (JSON values).
+        dtypes: how many parameters of each type.
+        facts: what else provenance says of the weights (JSON values).
     """
 
     model: Qwen2_5OmniForConditionalGeneration
@@ -86,6 +87,7 @@ class Parts:
     speaker: Speaker
     device: torch.device
     weights: str
+    dtypes: Mapping[str, int]
     facts: Mapping[str, Any]
 
 
@@ -128,12 +130,8 @@ def load_snapshot(settings: Settings) -> Parts:
         speaker=pick_speaker(model.speaker_map, settings.speaker, device),
         device=device,
         weights=weights,
-        facts={
-            "weights_basis": basis,
-            "revision": settings.revision,
-            "parameters_by_dtype": dtype_counts(model),
-            "quantisation": None,
-        },
+        dtypes=dtype_counts(model),
+        facts={"weights_basis": basis, "revision": settings.revision},
     )
 
 

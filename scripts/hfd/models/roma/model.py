@@ -18,7 +18,7 @@ import transformers
 
 from hfd.duplex.events import Audio, Control, ControlKind, Metric, Text
 from hfd.duplex.model import Capabilities, DuplexModel, Emit, Identity, SampleInfo
-from hfd.duplex.units import Frame, Unit
+from hfd.duplex.units import Unit
 from hfd.errors import HfdError
 from hfd.models.roma import unit as units
 from hfd.models.roma.acceleration import make_steps
@@ -76,13 +76,13 @@ class Roma(DuplexModel):
         return Identity(
             name="ROMA",
             weights=self._parts.weights,
+            dtypes=self._parts.dtypes,
+            versions={"torch": torch.__version__, "transformers": transformers.__version__},
+            device=gpu or device.type,
             detail={
                 **self._parts.facts,
                 "acceleration": self._steps.acceleration,
                 "tf32": self.settings.tf32 and device.type == "cuda",
-                "device": gpu or device.type,
-                "torch": torch.__version__,
-                "transformers": transformers.__version__,
                 "speak_head_layers": list(self._parts.head.layers),
                 "load_s": round(load_s, 3),
                 "warm_up_s": round(warm_up_s, 3),
@@ -105,7 +105,6 @@ class Roma(DuplexModel):
         self._tokens = 0
         self._pieces = 0
         self._text_cut = False
-        self._picture: Frame | None = None
         self._open_piece: Piece | None = None
         self._trigger = Trigger(self.settings)
         self._steps.begin(grid)
@@ -140,19 +139,16 @@ class Roma(DuplexModel):
 
     def close(self) -> None:
         self._open_piece = None
-        self._picture = None
 
     # Stage one: listen
 
     def _listen(self, unit: Unit) -> str:
         """Read one second and decide what to do (`Trigger.decide`)."""
         began = time.perf_counter()
-        pictures = units.choose_pictures(unit, self._picture)
-        if unit.frames:
-            self._picture = unit.frames[-1]
+        frames = units.two_frames(unit)
         # Sound first: a GPU hears while the CPU still turns the pictures into RGB.
         heard = self._steps.hear(units.log_mel(self._parts.mel, unit.pcm))
-        patches, grid = units.patchify(self._steps.shrink([frame.rgb for frame in pictures]))
+        patches, grid = units.patchify(self._steps.shrink([frame.rgb for frame in frames]))
         prepared = time.perf_counter()
         embeds, written = self._unit_embeds(self._steps.see(patches, grid), heard)
         thought = self._think(embeds, written, units.unit_positions(self._position, grid))
@@ -161,7 +157,7 @@ class Roma(DuplexModel):
         values = {
             "speak_probability": probability,
             "decision": decision,
-            "pictures": [frame.index for frame in pictures],
+            "pictures": [frame.index for frame in frames],
             "grid": [grid.height, grid.width],
             "context_tokens": self._tokens,
             "next_position": self._position,

@@ -5,20 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import torch
 from PIL import Image
 
+from hfd.duplex.frames import FrameRule, FrameSize
 from hfd.duplex.units import Frame, Unit
 from hfd.errors import HfdError
 from hfd.media_time import SAMPLE_RATE
 
 UNIT_SAMPLES = SAMPLE_RATE
-PICTURE_OFFSETS = (0, 6400)
-"""Samples after the unit's start at which its pictures are taken: 5 fps pictures 5k and 5k+2."""
-FRAME_RULE = "2 per second: pts k and k+0.4 s (pictures 5k and 5k+2), last earlier one if missing"
+FRAME_RULE = FrameRule(
+    Fraction(UNIT_SAMPLES), (0, 6400), again=True, size=FrameSize("area", 65_536)
+)
+"""Two frames a second, at k and k + 0.4 s (frames 5k and 5k+2), the last one again at the end."""
 MAX_PIXELS = 65_536
 MIN_PIXELS = 56 * 56
 PATCH = 14
@@ -45,31 +48,18 @@ class Grid:
         return self.height * self.width
 
 
-def choose_pictures(unit: Unit, last: Frame | None) -> tuple[Frame, Frame]:
-    """The unit's two pictures: for each offset the newest picture that is not later.
-
-    Args:
-        unit: one second of media.
-        last: newest picture of earlier units, used where this unit has none.
+def two_frames(unit: Unit) -> tuple[Frame, Frame]:
+    """The two frames that `FRAME_RULE` chose for this second.
 
     Raises:
-        HfdError: there is no picture yet.
+        HfdError: there is no frame yet.
     """
-    known = ([last] if last is not None else []) + list(unit.frames)
-    if not known:
+    if len(unit.taken) != 2:
         raise HfdError(
-            f"has no picture in its first second (unit {unit.index})",
-            remedy="ROMA needs video; compile the sample with its pictures",
+            f"has no video frame in its first second (unit {unit.index})",
+            remedy="ROMA needs video; compile the sample with its frames",
         )
-    picked = []
-    for offset in PICTURE_OFFSETS:
-        due = unit.start + offset
-        picked.append(max((f for f in known if f.pts_samples <= due), key=_pts, default=known[0]))
-    return picked[0], picked[1]
-
-
-def _pts(frame: Frame) -> int:
-    return frame.pts_samples
+    return unit.taken[0], unit.taken[1]
 
 
 def target_sizes(width: int, height: int) -> list[tuple[int, int]]:
