@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
+from hfd.models.graphs.fused import Fused
 from hfd.models.registry import create_model
 from hfd.models.roma import model as roma_model
 from hfd.models.roma import unit as units
-from hfd.models.roma.fused import Fused
 from hfd.models.roma.settings import parse_settings
 from hfd.models.roma.steps_eager import EagerSteps
 from hfd.models.roma.steps_graphs import GraphSteps

@@ -3,10 +3,10 @@
 import pytest
 import torch
 
+from hfd.models.graphs.sampling import Sampling
 from hfd.models.roma import unit as units
 from hfd.models.roma.prompt import make_turns
 from hfd.models.roma.settings import parse_settings
-from hfd.models.roma.steps import Sampling
 from hfd.models.roma.steps_eager import EagerSteps
 from hfd.models.roma.vocoder import Vocoder, block_noise
 from hfd.models.roma.voice import ALL, Markers, Voice
@@ -126,7 +126,7 @@ def test_every_draw_picks_the_code_upstream_could_pick():
     banned = torch.zeros(50, dtype=torch.bool)
     banned[7] = True
     draws = (torch.arange(20_000) + 0.5) / 20_000
-    picks = torch.stack([sampling.pick(logits, seen, banned, draw) for draw in draws])
+    picks = torch.stack([sampling.pick(logits, draw, seen, banned) for draw in draws])
     share = torch.bincount(picks, minlength=50) / len(draws)
     assert (share - wanted).abs().max() < 1e-3
 

@@ -9,7 +9,7 @@ import torch
 from hfd.models.tts.codec import CONTEXT_FRAMES, WindowDecoder, _window_constants
 from hfd.models.tts.protocol import FRAME_SAMPLES
 from hfd.models.tts.speech import END, PAD, Manner, Policy, Speech, TextFeed
-from hfd.models.tts.talker import QwenVoice, Sampling
+from hfd.models.tts.talker import QwenVoice, make_sampling
 
 pytestmark = pytest.mark.heavy
 TEXT = "Hello, 你好"
@@ -82,7 +82,7 @@ def test_no_control_code_is_ever_drawn_and_none_ends_speech_before_it_may(loaded
 
 def test_settings_that_we_cannot_honour_are_refused():
     with pytest.raises(ValueError, match="top_p"):
-        Sampling.from_generation_config({"top_p": 0.8})
+        make_sampling({"top_p": 0.8})
 
 
 @pytest.mark.parametrize("emit", [1, 4, 8])
@@ -90,7 +90,7 @@ def test_frames_joined_are_the_decode_of_everything(loaded, emit):
     decoder = loaded[0].speech_tokenizer.model.decoder
     frames = 96  # more than one window
     codes = torch.randint(2048, (frames, 16), generator=torch.Generator().manual_seed(5))
-    window = WindowDecoder(decoder, captured=False)
+    window = WindowDecoder(decoder, None)
     with torch.inference_mode():
         whole = decoder(codes.T[None])[0, 0].numpy()
         heard = []
@@ -109,7 +109,7 @@ def test_frames_joined_are_the_decode_of_everything(loaded, emit):
 def test_the_window_that_is_captured_on_a_gpu_decodes_as_the_codecs_own_forward(loaded):
     """The composition with constants, run plainly: full window and one padded behind."""
     decoder = loaded[0].speech_tokenizer.model.decoder
-    window = WindowDecoder(decoder, captured=False)
+    window = WindowDecoder(decoder, None)
     weight = next(decoder.parameters())
     with torch.inference_mode():
         window._rope, window._mask = _window_constants(

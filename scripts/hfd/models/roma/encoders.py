@@ -10,8 +10,8 @@ from __future__ import annotations
 import torch
 from torch.nn import functional as F
 
-from hfd.models.roma.decoder import rms_norm, rotate, signed
-from hfd.models.roma.fused import Fused
+from hfd.models.graphs.decoder import rms_norm, rotate, signed
+from hfd.models.graphs.fused import Fused
 from hfd.models.roma.unit import Grid
 
 

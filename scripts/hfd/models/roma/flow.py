@@ -13,8 +13,8 @@ import math
 import torch
 from torch.nn import functional as F
 
+from hfd.models.graphs.fused import Fused
 from hfd.models.roma.checkpoint import Speaker
-from hfd.models.roma.fused import Fused
 
 
 class Conditions:

@@ -7,7 +7,6 @@ thinker's cache, the talker's cache and the speech that is being made.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,6 +15,7 @@ from typing import Protocol
 import numpy as np
 import torch
 
+from hfd.models.graphs.sampling import Sampling
 from hfd.models.roma.checkpoint import Parts
 from hfd.models.roma.settings import Settings
 from hfd.models.roma.unit import Grid
@@ -119,49 +119,11 @@ class Steps(Protocol):
         """Begin to make the samples of `codes`: mel, then wave, beside other steps if possible."""
 
 
-@dataclass(frozen=True)
-class Sampling:
-    """How a code is drawn from logits; equal to upstream's processors in their order."""
-
-    temperature: float
-    top_k: int
-    top_p: float
-    repetition_penalty: float
-
-    @classmethod
-    def from_settings(cls, settings: Settings) -> Sampling:
-        return cls(**{f.name: getattr(settings, f.name) for f in dataclasses.fields(cls)})
-
-    @property
-    def greedy(self) -> bool:
-        return self.temperature == 0
-
-    def pick(
-        self, logits: torch.Tensor, seen: torch.Tensor, banned: torch.Tensor, draw: torch.Tensor
-    ) -> torch.Tensor:
-        """One code, int64 scalar tensor, without leaving the device.
-
-        Args:
-            logits: float32 [codes].
-            seen: bool [codes], codes (and prompt ids) the repetition penalty applies to.
-            banned: bool [codes], codes that may never come.
-            draw: scalar in [0, 1); picks from the cumulated probabilities of the kept codes.
-        """
-        logits = self.punish(logits, seen).masked_fill(banned, -torch.inf)
-        if self.greedy:
-            return logits.argmax()
-        top, codes = torch.topk(logits / self.temperature, min(self.top_k, logits.numel()))
-        share = torch.softmax(top, dim=0)
-        before = share.cumsum(0) - share
-        kept = torch.where(before < self.top_p, share, 0).cumsum(0)
-        place = (kept <= draw * kept[-1]).sum().clamp(max=codes.numel() - 1)
-        return codes.index_select(0, place.view(1))[0]  # codes[place] would ask the CPU
-
-    def punish(self, logits: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
-        """The logits after the repetition penalty, both [codes]."""
-        penalty = self.repetition_penalty
-        punished = torch.where(logits < 0, logits * penalty, logits / penalty)
-        return torch.where(seen, punished, logits)
+def make_sampling(settings: Settings) -> Sampling:
+    """How a code is drawn: upstream's processors in their order."""
+    return Sampling(
+        settings.temperature, settings.top_k, settings.top_p, settings.repetition_penalty
+    )
 
 
 def code_masks(parts: Parts) -> tuple[torch.Tensor, torch.Tensor]:

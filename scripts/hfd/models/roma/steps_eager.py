@@ -13,10 +13,10 @@ from hfd.models.roma import unit as units
 from hfd.models.roma.checkpoint import Parts
 from hfd.models.roma.settings import Settings
 from hfd.models.roma.steps import (
-    Sampling,
     Sound,
     Thought,
     code_masks,
+    make_sampling,
     solve_flow,
     solver_times,
 )
@@ -33,7 +33,7 @@ class EagerSteps:
         self._thinker = parts.model.thinker
         self._talker = parts.model.talker
         self._settings = settings
-        self._sampling = Sampling.from_settings(settings)
+        self._sampling = make_sampling(settings)
         self._first_seen, self._banned = code_masks(parts)
         self._times = solver_times(settings.num_steps).to(parts.device)
 
@@ -138,7 +138,7 @@ class EagerSteps:
 
     def _pick(self, hidden: torch.Tensor) -> None:
         logits = self._talker.codec_head(hidden).float()
-        code = self._sampling.pick(logits, self._seen, self._banned, self._draws.popleft())
+        code = self._sampling.pick(logits, self._draws.popleft(), self._seen, self._banned)
         self._seen[code] = True
         self._last = code
         self._codes.append(code)

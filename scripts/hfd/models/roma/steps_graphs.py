@@ -15,20 +15,22 @@ from typing import Any
 import numpy as np
 import torch
 
+from hfd.models.graphs.attention import causal_bias, count_parts
+from hfd.models.graphs.capture import Lane, Step
+from hfd.models.graphs.decoder import StaticCache, decode
+from hfd.models.graphs.sampling import Sampling
 from hfd.models.roma import encoders, flow
 from hfd.models.roma import unit as units
-from hfd.models.roma.attention import causal_bias
-from hfd.models.roma.capture import Lane, Step
 from hfd.models.roma.checkpoint import Parts
-from hfd.models.roma.decoder import StaticCache, decode, layer_numbers
+from hfd.models.roma.decoder import layer_numbers, multimodal_rotation
 from hfd.models.roma.resize import find_plan, resize_exactly
 from hfd.models.roma.settings import Settings
 from hfd.models.roma.steps import (
     FRAMES_PER_CODE,
-    Sampling,
     Sound,
     Thought,
     code_masks,
+    make_sampling,
     solver_times,
 )
 from hfd.models.roma.unit import AUDIO_TOKENS, Grid
@@ -83,11 +85,19 @@ class Reader:
     def step(self, tokens: int, bucket: int) -> Any:
         """Run the static inputs' first `tokens` rows through the model, as it is captured."""
         slots = self.start + torch.arange(tokens, device=self.start.device)
-        bias = causal_bias(self.start, tokens, bucket, self._group, self.embeds.dtype)
-        positions = self.positions[:, :tokens]
-        embeds = self.embeds[:tokens]
-        states, kept = decode(self._model, embeds, positions, slots, bias, self._cache, self._keep)
-        return self._finish(states, kept, self.last)
+        bias = causal_bias(self.start[None], tokens, bucket, self._group, self.embeds.dtype)
+        rotation = multimodal_rotation(self._model, self.positions[:, :tokens], self.embeds.dtype)
+        states, kept = decode(
+            self._model,
+            self.embeds[None, :tokens],
+            rotation,
+            slots[None],
+            bias,
+            self._cache,
+            self._keep,
+            count_parts(tokens, bucket),
+        )
+        return self._finish(states[0], {n: state[0] for n, state in kept.items()}, self.last)
 
     def fill(self, embeds: torch.Tensor, positions: torch.Tensor, start: int) -> None:
         """Set the static inputs to at most `BLOCK` tokens at slot `start`."""
@@ -112,9 +122,9 @@ class GraphSteps:
         self._parts = parts
         self._settings = settings
         self._thinker, self._talker = parts.model.thinker, parts.model.talker
-        self._sampling = Sampling.from_settings(settings)
-        self._lane = Lane.make() if capture else None
-        self._side = Lane.make() if capture else None
+        self._sampling: Sampling = make_sampling(settings)
+        self._lane = Lane.make(parts.device) if capture else None
+        self._side = Lane.make(parts.device) if capture else None
         """Where sound is made, beside everything else."""
         self._steps: dict[tuple, Step] = {}
         slots = OPENING_TOKENS + BLOCK + int(settings.max_media_s * TOKENS_PER_SECOND)
@@ -174,7 +184,7 @@ class GraphSteps:
         for blocks in range(1, WINDOW_BLOCKS + 1):
             self._flow_step(blocks)
             self._wave_step(blocks)
-        torch.cuda.synchronize()
+        torch.cuda.synchronize(self._lane.device)
 
     def begin(self, grid: Grid) -> None:
         self._see_step(grid)
@@ -273,7 +283,7 @@ class GraphSteps:
         """Draw the next code from a state [1, hidden], on the device."""
         logits = self._talker.codec_head(hidden)[0].float()
         draw = self._draws[self._number][0]
-        self._code.copy_(self._sampling.pick(logits, self._seen, self._banned, draw))
+        self._code.copy_(self._sampling.pick(logits, draw, self._seen, self._banned))
         self._seen.index_fill_(0, self._code.view(1), True)
         self._number += 1
 
@@ -287,7 +297,11 @@ class GraphSteps:
             reader.start += 1
             reader.positions += 1
 
-        return self._once(("code", bucket), lambda: Step(run, self._lane))
+        state = (
+            self._code, self._seen, self._number, self._talk.start, self._talk.positions,
+            self._talk.embeds, self._talk.last,
+        )  # fmt: skip
+        return self._once(("code", bucket), lambda: Step(run, self._lane, state))
 
     def next_code(self, state: torch.Tensor) -> None:
         self._state.copy_(state)
@@ -303,7 +317,7 @@ class GraphSteps:
         event = None
         if self._parts.device.type == "cuda":
             event = torch.cuda.Event()
-            event.record()
+            event.record(torch.cuda.current_stream(self._parts.device))
         self._unread.append((place, event))
 
     def read_code(self) -> int:
@@ -321,7 +335,7 @@ class GraphSteps:
         def make() -> tuple[flow.FlowStep, Step]:
             made = flow.FlowStep(self._dit, blocks, self._settings.guidance)
             made.set_valid(blocks * self._dit.block_size)
-            return made, Step(made, self._side)
+            return made, Step(made, self._side, [made.state])
 
         return self._once(("flow", blocks), make)
 
@@ -353,7 +367,7 @@ class GraphSteps:
             host = torch.empty(wave.shape, pin_memory=True)
             host.copy_(wave, non_blocking=True)
             event = torch.cuda.Event()
-            event.record()
+            event.record(self._side.stream)
         return Sound(host, event)
 
     def _wave_step(self, blocks: int) -> tuple[torch.Tensor, Step]:

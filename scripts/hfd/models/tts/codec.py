@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from hfd.models.graphs.capture import Lane, Step
 from hfd.models.tts.protocol import FRAME_SAMPLES, MAX_EMIT_FRAMES
-from hfd.models.tts.steps import Step
 
 CONTEXT_FRAMES = 79
 
@@ -21,29 +21,30 @@ CONTEXT_FRAMES = 79
 class WindowDecoder:
     """Keeps the codes of an utterance and decodes its newest frames."""
 
-    def __init__(self, decoder: Any, captured: bool) -> None:
+    def __init__(self, decoder: Any, lane: Lane | None) -> None:
         """Take over a ``Qwen3TTSTokenizerV2Decoder``.
 
         Args:
-            captured: decode a window of fixed length as a CUDA graph. A window that is not full
-                is padded behind its end, which a causal decoder cannot hear.
+            decoder: the codec.
+            lane: where to capture the decode of a window of fixed length. A window that is not
+                full is padded behind its end, which a causal decoder cannot hear.
         """
         if int(decoder.total_upsample) != FRAME_SAMPLES:
             raise ValueError(f"the codec gives {decoder.total_upsample} samples a frame")
         self._decoder = decoder
         self._window = CONTEXT_FRAMES + MAX_EMIT_FRAMES
-        self._captured = captured
+        self._captured = lane is not None
         weight = next(decoder.parameters())
         groups = decoder.config.num_quantizers
         self._codes = torch.zeros(1, groups, self._window, dtype=torch.long, device=weight.device)
         self._filled = 0
-        if captured:
+        if lane is not None:
             transformer = decoder.pre_transformer
             self._rope, self._mask = _window_constants(transformer, self._window, weight)
             self._wav = torch.zeros(
                 self._window * FRAME_SAMPLES, dtype=torch.float32, device=weight.device
             )
-            self._step = Step(self._decode_window, captured)
+            self._step = Step(self._decode_window, lane, [self._wav])
 
     def reset(self) -> None:
         """Forget the utterance."""

@@ -8,15 +8,16 @@ to frame n + 1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 
+from hfd.models.graphs.capture import Lane, Step
+from hfd.models.graphs.sampling import Sampling
 from hfd.models.tts.codec import WindowDecoder
 from hfd.models.tts.speech import END, PAD, Manner
-from hfd.models.tts.steps import Decoder, Step, draw
+from hfd.models.tts.steps import Decoder
 
 ROLE = "<|im_start|>assistant\n"
 CONTROL_CODES = 1024
@@ -25,27 +26,24 @@ LEAST_CODES = 2
 """End-of-speech is not drawn before this many codes, as in the model's own generate."""
 
 
-@dataclass(frozen=True)
-class Sampling:
-    """How codes are drawn; the defaults are the model's own."""
+def make_sampling(config: dict[str, Any], prefix: str = "") -> Sampling:
+    """How codes are drawn, from generation_config.json; what it leaves out is the model's own.
 
-    temperature: float = 0.9
-    top_k: int = 50
-    repetition_penalty: float = 1.05
-    greedy: bool = False
+    Args:
+        config: the file's content.
+        prefix: ``subtalker_`` for the code predictor, which has no repetition penalty.
 
-    @classmethod
-    def from_generation_config(cls, config: dict[str, Any], prefix: str = "") -> Sampling:
-        """Read generation_config.json; `prefix` is ``subtalker_`` for the code predictor."""
-        sample_key = f"{prefix}dosample" if prefix else "do_sample"
-        if config.get(f"{prefix}top_p", 1.0) != 1.0:
-            raise ValueError(f"{prefix}top_p other than 1.0 is not supported")
-        return cls(
-            config.get(f"{prefix}temperature", cls.temperature),
-            config.get(f"{prefix}top_k", cls.top_k),
-            cls.repetition_penalty if prefix else config.get("repetition_penalty", 1.05),
-            not config.get(sample_key, True),
-        )
+    Raises:
+        ValueError: a setting that is not supported.
+    """
+    if config.get(f"{prefix}top_p", 1.0) != 1.0:
+        raise ValueError(f"{prefix}top_p other than 1.0 is not supported")
+    sample = config.get(f"{prefix}dosample" if prefix else "do_sample", True)
+    return Sampling(
+        temperature=config.get(f"{prefix}temperature", 0.9) if sample else 0.0,
+        top_k=config.get(f"{prefix}top_k", 50),
+        repetition_penalty=1.0 if prefix else config.get("repetition_penalty", 1.05),
+    )
 
 
 class QwenVoice:
@@ -66,13 +64,14 @@ class QwenVoice:
         self._predictor = model.talker.code_predictor
         self._tokenizer = tokenizer
         self.text_vocabulary = self._talker.model.text_embedding.num_embeddings
-        self._sampling = Sampling.from_generation_config(model.generate_config)
-        self._sub_sampling = Sampling.from_generation_config(model.generate_config, "subtalker_")
+        self._sampling = make_sampling(model.generate_config)
+        self._sub_sampling = make_sampling(model.generate_config, "subtalker_")
+        lane = Lane.make(self._talker.codec_head.weight.device) if captured else None
         with torch.inference_mode():
-            self._build(captured)
-            self._codec = WindowDecoder(model.speech_tokenizer.model.decoder, captured)
+            self._build(lane)
+            self._codec = WindowDecoder(model.speech_tokenizer.model.decoder, lane)
 
-    def _build(self, captured: bool) -> None:
+    def _build(self, lane: Lane | None) -> None:
         """Make every buffer once; the steps read and write nothing else."""
         config = self._talker.config
         self._groups = config.num_code_groups
@@ -95,10 +94,14 @@ class QwenVoice:
         self._never = torch.zeros(config.vocab_size, dtype=torch.bool, device=self._device)
         self._never[-CONTROL_CODES:] = True
         self._end_id = config.codec_eos_token_id
-        self._code_noise = torch.zeros(self._groups - 1, self._sub_sampling.top_k, **floats)
-        self._talk_noise = torch.zeros(self._sampling.top_k, **floats)
-        self._complete = Step(self._complete_codes, captured)
-        self._step = Step(self._talker_step, captured)
+        self._never[self._end_id] = False
+        self._is_end = torch.zeros_like(self._never)
+        self._is_end[self._end_id] = True
+        self._draws = torch.zeros(self._groups, **floats)  # of the first code and the others
+        self._complete = Step(self._complete_codes, lane, [self._codes, self._sum])
+        self._step = Step(
+            self._talker_step, lane, [self._code, self._seen, self._hidden, self._position]
+        )
 
     # -- Voice -------------------------------------------------------------------------------
 
@@ -119,7 +122,7 @@ class QwenVoice:
 
     @torch.inference_mode()
     def frame(self) -> None:
-        self._refresh(self._code_noise, self._sub_sampling)
+        self._draws[1:] = torch.rand(self._groups - 1, generator=self._random)
         self._complete()
         self._codec.add(self._codes)
 
@@ -128,7 +131,7 @@ class QwenVoice:
         special = {PAD: self._config.tts_pad_token_id, END: self._config.tts_eos_token_id}
         self._side.fill_(special.get(side, side))
         self._may_end.fill_(may_end and self._drawn >= LEAST_CODES)
-        self._refresh(self._talk_noise, self._sampling)
+        self._draws[:1] = torch.rand(1, generator=self._random)
         self._step()
         self._drawn += 1
         return self._code.item() == self._end_id
@@ -150,7 +153,7 @@ class QwenVoice:
             projected = self._predictor.small_to_mtp_projection(given)
             hidden = self._guess(projected, positions)
             logits = heads[group - 1](hidden[:, -1])
-            code = draw(logits, self._code_noise[group - 1], self._sub_sampling.temperature)
+            code = self._sub_sampling.pick(logits.float(), self._draws[group : group + 1])
             self._codes[group : group + 1] = code
             given = model.codec_embedding[group - 1](code)[None]
             positions = self._places[group + 1 : group + 2]
@@ -166,13 +169,8 @@ class QwenVoice:
     def _next_code(self, hidden: torch.Tensor) -> None:
         """Draw the first code of the next frame, with the model's own rules of what may come."""
         logits = self._talker.codec_head(hidden)[:, -1].float()
-        penalty = self._sampling.repetition_penalty
-        punished = torch.where(logits < 0, logits * penalty, logits / penalty)
-        logits = torch.where(self._seen, punished, logits)
-        end = logits[:, self._end_id].masked_fill(~self._may_end, -torch.inf)
-        logits = logits.masked_fill(self._never, -torch.inf)
-        logits[:, self._end_id] = end
-        self._code.copy_(draw(logits, self._talk_noise, self._sampling.temperature))
+        banned = self._never | (self._is_end & ~self._may_end)
+        self._code.copy_(self._sampling.pick(logits, self._draws[:1], self._seen, banned))
         self._seen.index_fill_(0, self._code, True)
         self._hidden.copy_(hidden)
 
@@ -209,12 +207,6 @@ class QwenVoice:
 
     def _draw_code(self, hidden: torch.Tensor, may_end: bool) -> None:
         self._may_end.fill_(may_end)
-        self._refresh(self._talk_noise, self._sampling)
+        self._draws[:1] = torch.rand(1, generator=self._random)
         self._next_code(hidden)
         self._drawn += 1
-
-    def _refresh(self, noise: torch.Tensor, sampling: Sampling) -> None:
-        """New Gumbel noise from the utterance's own generator, the same on every device."""
-        if not sampling.greedy:
-            uniform = torch.rand(noise.shape, generator=self._random).clamp_min(1e-20)
-            noise.copy_(-torch.log(-torch.log(uniform)))

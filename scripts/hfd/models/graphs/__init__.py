@@ -1,0 +1,6 @@
+"""Captured steps: what makes a small transformer pass fast on a GPU, for every in-process model.
+
+``capture`` records a step as a CUDA graph and checks it, ``decoder`` runs decoder layers over a
+cache of fixed size, ``attention`` and ``fused`` are its parts, ``sampling`` draws tokens without
+leaving the device. All of it runs plainly on the CPU as well; needs torch and nothing else.
+"""
