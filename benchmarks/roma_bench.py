@@ -114,6 +114,7 @@ class Bench:
             lambda seed: Vocoder(self.steps, block_noise(seed, 24, 80), 12, whole=False),
             play,
             lambda facts: None,
+            lambda last: None,
         )
 
     def speak(self, seconds: int, tokens: int) -> dict[str, float]:

@@ -30,13 +30,14 @@ def upstream_codes(stream, monkeypatch):
     model.thinker.rope_deltas = model.talker.rope_deltas = None
     talker = model.talker
     whole = stream.whole()
+    turns = make_turns(stream.parts.tokenizer, "")
     ids, _ = model.generate(
         # Upstream would pass the pictures to the talker too, which refuses them.
         thinker_pixel_values_videos=whole.pop("pixel_values_videos"),
         **whole,
         thinker_max_new_tokens=12,
         thinker_do_sample=False,
-        thinker_eos_token_id=sorted(make_turns(stream.parts.tokenizer, "").stops),
+        thinker_eos_token_id=[turns.end, turns.pause],
         talker_do_sample=False,
         talker_max_new_tokens=CODES,
         talker_eos_token_id=[talker.codec_pad_token, talker.codec_eos_token],
@@ -61,6 +62,7 @@ def make_voice(steps, parts, settings):
         lambda seed: Recorder(steps, block_noise(seed, 24, 80), 12, whole=False),
         play=lambda pcm: None,
         report=lambda facts: None,
+        check_position=lambda last: None,
     )
     return voice, spoken
 

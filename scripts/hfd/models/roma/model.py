@@ -19,14 +19,14 @@ import transformers
 from hfd.duplex.events import Audio, Control, ControlKind, Metric, Text
 from hfd.duplex.model import Capabilities, DuplexModel, Emit, Identity, SampleInfo
 from hfd.duplex.units import Unit
-from hfd.errors import HfdError
 from hfd.models.roma import unit as units
 from hfd.models.roma.acceleration import make_steps
+from hfd.models.roma.capacity import Room, most_positions
 from hfd.models.roma.checkpoint import Parts, load_snapshot
 from hfd.models.roma.prompt import TextStream, make_turns
 from hfd.models.roma.settings import parse_settings
 from hfd.models.roma.steps import FRAMES_PER_CODE, HOP, Steps, Thought
-from hfd.models.roma.trigger import Trigger
+from hfd.models.roma.trigger import Decision, Trigger
 from hfd.models.roma.vocoder import Vocoder, block_noise
 from hfd.models.roma.voice import ALL, Markers, Piece, Voice
 
@@ -58,6 +58,8 @@ class Roma(DuplexModel):
         loaded = time.perf_counter()
         self._steps = self.make_steps(self._parts)
         self._turns = make_turns(self._parts.tokenizer, self.settings.system_prompt)
+        positions = most_positions(self._parts.model.config)
+        self._room = Room(self.settings, self._turns, positions, self._steps.slots)
         warm = time.perf_counter()
         return self._identity(load_s=loaded - began, warm_up_s=warm - loaded)
 
@@ -91,20 +93,15 @@ class Roma(DuplexModel):
 
     @torch.no_grad()
     def open(self, sample: SampleInfo, emit: Emit) -> None:
-        if sample.media_s > self.settings.max_media_s:
-            raise HfdError(
-                f"is {sample.media_s:.1f} s long, longer than max_media_s"
-                f" ({self.settings.max_media_s:g} s)",
-                file=sample.sample_id,
-                remedy="Raise settings.max_media_s (at most 1200 s, the model's position range)",
-            )
         grid = units.picture_grid(sample.width, sample.height)
+        self._room.check(sample, grid)
         self._sample = sample
         self._emit = emit
-        self._position = 0
-        self._tokens = 0
-        self._pieces = 0
+        self._position = self._tokens = 0
+        self._now_s = 0.0
+        self._pieces = self._answers = self._interruptions = 0
         self._text_cut = False
+        self._said_text = False
         self._open_piece: Piece | None = None
         self._trigger = Trigger(self.settings)
         self._steps.begin(grid)
@@ -112,22 +109,38 @@ class Roma(DuplexModel):
         self._steps.shrink([np.zeros((sample.height, sample.width, 3), np.uint8)] * 2)
         self._voice = self._make_voice(emit)
         self._read_text(self._turns.opening)
+        self._steps.wait()
 
     @torch.no_grad()
     def push(self, unit: Unit) -> None:
         due_s = unit.t1 + 1 + self.settings.lead_s
-        if self._listen(unit) in ("answer", "continue"):
-            self._speak(unit.t1, due_s, unit.is_last)
+        decision = self._listen(unit)
+        self._now_s = unit.t1
+        if decision == "drop":
+            self._end_answer("not_continued", complete=False)
+        if decision == "interrupt":
+            self._interrupt()
+        if decision in ("answer", "interrupt", "continue"):
+            self._speak(due_s, unit.is_last, begins=decision != "continue")
         self._voice.advance(due_s)
         self._voice.settle()
+        self._steps.wait()
 
     @torch.no_grad()
     def finish(self) -> Mapping[str, Any]:
-        """Let the running answer end: its text first, without new units, then all of its speech."""
-        if self._open_piece is not None:
-            complete = self._write(self._open_piece, self.settings.tail_tokens, ALL)
-            self._close_text(self._open_piece, complete, goes_on=False)
+        """Let the running answer end: its text first, without new units, then all of its speech.
+
+        Then a firing that was kept for the end of the speech gets its answer.
+        """
+        self._write_to_the_end()
         self._voice.advance(ALL)
+        if self._trigger.held:
+            self._now_s = max(self._now_s, self._voice.heard_until_s)
+            self._begin_answer()
+            self._open_piece = self._begin_piece()
+            self._write_to_the_end()
+            self._voice.advance(ALL)
+        self._steps.wait()
         truncated = self._text_cut or self._voice.truncated
         return {
             "end_reason": "answer_cut" if truncated else "input_done",
@@ -135,6 +148,8 @@ class Roma(DuplexModel):
             "context_tokens": self._tokens,
             "next_position": self._position,
             "replies": self._pieces,
+            "answers": self._answers,
+            "interruptions": self._interruptions,
         }
 
     def close(self) -> None:
@@ -142,7 +157,7 @@ class Roma(DuplexModel):
 
     # Stage one: listen
 
-    def _listen(self, unit: Unit) -> str:
+    def _listen(self, unit: Unit) -> Decision:
         """Read one second and decide what to do (`Trigger.decide`)."""
         began = time.perf_counter()
         frames = units.two_frames(unit)
@@ -179,59 +194,95 @@ class Roma(DuplexModel):
         embeds = torch.cat([marks[:2], media, marks[2:]])
         return embeds, torch.cat([marks[:2], torch.zeros_like(media), marks[2:]])
 
-    def _decide(self, probability: float, now_s: float) -> str:
+    def _decide(self, probability: float, now_s: float) -> Decision:
         speaking_until = ALL if self._voice.is_busy else self._voice.heard_until_s
-        decision = self._trigger.decide(probability, now_s, speaking_until)
-        if decision == "drop":
-            self._trigger.drop(now_s)
-            self._text_cut = True
-            self._emit(Control(ControlKind.TURN_END, {"reason": "not_continued"}))
-        return decision
+        return self._trigger.decide(probability, now_s, speaking_until)
 
     # Stage two: speak
 
-    def _speak(self, now_s: float, due_s: float, is_last: bool) -> None:
-        """Write one piece of text, spoken as it comes."""
-        self._emit(Control(ControlKind.SPEAK, {"stage": "speak", "piece": self._pieces}))
-        self._next = self._read_text(self._turns.to_assistant).token
-        self._text = TextStream(self._parts.tokenizer)
-        self._began_s = now_s
-        piece = self._voice.begin_piece(self._position, now_s, self._seed("piece", self._pieces))
-        self._pieces += 1
-        complete = self._write(piece, self.settings.text_tokens_per_s, due_s)
-        goes_on = not complete and self.settings.continuation != "stop"
-        if goes_on and is_last:
+    def _speak(self, due_s: float, is_last: bool, begins: bool) -> None:
+        """Write one piece of text, the first of an answer if `begins`, spoken as it comes."""
+        if begins:
+            self._begin_answer()
+        piece = self._begin_piece()
+        ended, wrote = self._write(piece, self.settings.text_tokens_per_s, due_s)
+        ended |= not wrote  # a piece that the model leaves empty is no promise of more
+        owed = not ended and self.settings.continuation != "stop"
+        if owed and is_last:
             self._open_piece = piece
         else:
-            self._close_text(piece, complete, goes_on)
+            self._close_piece(piece, ended, owed)
 
-    def _write(self, piece: Piece, limit: int, due_s: float) -> bool:
-        """Write up to `limit` tokens; whether the model ended its text itself."""
-        for _ in range(limit):
+    def _begin_answer(self) -> None:
+        self._text = TextStream(self._parts.tokenizer)
+        self._separate = self._said_text
+        self._answers += 1
+
+    def _begin_piece(self) -> Piece:
+        self._emit(Control(ControlKind.SPEAK, {"stage": "speak", "piece": self._pieces}))
+        self._next = self._read_text(self._turns.to_assistant).token
+        self._began_s = self._now_s
+        seed = self._seed("piece", self._pieces)
+        self._pieces += 1
+        return self._voice.begin_piece(self._position, self._now_s, seed)
+
+    def _write(self, piece: Piece, limit: int, due_s: float) -> tuple[bool, int]:
+        """Write up to `limit` tokens.
+
+        Returns:
+            Whether the model ended its answer there, and how many tokens it wrote.
+        """
+        for wrote in range(limit):
             token = int(self._next)
-            if token in self._turns.stops:
-                return True
+            if token in (self._turns.end, self._turns.pause):
+                return token == self._turns.end, wrote
             embeds = self._steps.embed([token])
             thought = self._think(embeds, embeds, units.text_positions(self._position, 1))
             piece.texts.append(thought.hidden[0] + embeds[0])
             self._next = thought.token
             self._emit_text(self._text.add(token))
             self._voice.advance(due_s)
-        return int(self._next) in self._turns.stops
+        return int(self._next) == self._turns.end, limit
 
-    def _close_text(self, piece: Piece, complete: bool, goes_on: bool) -> None:
-        """Close the piece for talker and thinker; `goes_on` if another may continue it."""
-        self._emit_text(self._text.end())
+    def _write_to_the_end(self) -> None:
+        """Write the open answer on, in its own turn: no unit follows the file's last one."""
+        left, first = self.settings.tail_tokens, True
+        while (piece := self._open_piece) is not None:
+            ended, wrote = self._write(piece, left, ALL)
+            left -= wrote
+            # Where the model itself breaks off, the rest is another piece, unless it is empty.
+            owed = not ended and left > 0 and (first or wrote > 0)
+            self._close_piece(piece, ended or (left > 0 and not owed), owed)
+            self._open_piece = self._begin_piece() if owed else None
+            first = False
+
+    def _close_piece(self, piece: Piece, ended: bool, owed: bool) -> None:
+        """Close the piece for talker and thinker; `owed` if another may continue it."""
         self._voice.close_piece(piece)
-        self._read_text(self._turns.close_ended if complete else self._turns.close_cut)
-        self._trigger.text_ended(self._began_s, goes_on)
-        if not goes_on:
-            self._text_cut |= not complete
-            self._emit(Control(ControlKind.TURN_END, {"reason": "ended" if complete else "cut"}))
+        self._read_text(self._turns.close_ended if ended else self._turns.close_cut)
+        if owed:
+            self._trigger.text_ended(self._began_s, owed=True)
+        else:
+            self._end_answer("ended" if ended else "cut", complete=ended)
+
+    def _end_answer(self, reason: str, complete: bool) -> None:
+        """The answer's text is over; what its last character lacks is said as it is."""
+        self._emit_text(self._text.end())
+        self._trigger.text_ended(self._began_s, owed=False)
+        self._text_cut |= not complete
+        self._emit(Control(ControlKind.TURN_END, {"reason": reason}))
+
+    def _interrupt(self) -> None:
+        """Give up the answer in hand: sound that has not been played and text not yet written."""
+        self._interruptions += 1
+        dropped = self._voice.drop(self._now_s)
+        self._emit(Control(ControlKind.INTERRUPT, {"by": "speak_head", **dropped}))
 
     def _emit_text(self, delta: str) -> None:
+        """Say characters of the answer in hand; a line end parts it from the answer before."""
         if delta:
-            self._emit(Text(delta))
+            self._emit(Text(f"\n{delta}" if self._separate else delta))
+            self._separate, self._said_text = False, True
 
     # Shared
 
@@ -243,6 +294,7 @@ class Roma(DuplexModel):
         self, embeds: torch.Tensor, written: torch.Tensor, positions: torch.Tensor
     ) -> Thought:
         """Feed the thinker, and queue what it thought for the talker (state + text embedding)."""
+        self._room.check_position(int(positions.max()), self._now_s)
         thought = self._steps.think(embeds, positions)
         self._voice.read(thought.hidden + written, positions)
         self._position = int(positions[0, -1]) + 1
@@ -267,6 +319,7 @@ class Roma(DuplexModel):
             vocoder=vocoder,
             play=_player(emit),
             report=lambda facts: emit(Metric("speech", facts)),
+            check_position=lambda last: self._room.check_position(last, self._now_s),
         )
 
     def _seed(self, *path: object) -> int:

@@ -44,16 +44,24 @@ class Turns:
     Attributes:
         opening: system turn and the head of the first user turn.
         to_assistant: closes the user turn, opens the assistant's.
-        close_ended: closes a piece the model ended itself, opens the next user turn.
-        close_cut: the same for a piece that was cut at its token limit.
-        stops: ids that end a reply's text.
+        close_ended: closes a piece with which the answer ended, opens the next user turn.
+        close_cut: the same for a piece that is to be continued: cut at its token limit, or ended
+            by the model with `pause`.
+        end: the id that ends an answer.
+        pause: the id that ends a piece of an answer; training cuts long answers with it.
     """
 
     opening: list[int]
     to_assistant: list[int]
     close_ended: list[int]
     close_cut: list[int]
-    stops: frozenset[int]
+    end: int
+    pause: int
+
+    @property
+    def reply(self) -> int:
+        """Most tokens that surround one piece of text."""
+        return len(self.to_assistant) + max(len(self.close_ended), len(self.close_cut))
 
 
 def make_turns(tokenizer: Tokenizer, system_prompt: str | None) -> Turns:
@@ -69,14 +77,16 @@ def make_turns(tokenizer: Tokenizer, system_prompt: str | None) -> Turns:
         to_assistant=ids("<|im_end|>\n<|im_start|>assistant\n"),
         close_ended=ids(f"<|im_end|>\n{user}"),
         close_cut=ids(f"<|endoftext|><|im_end|>\n{user}"),
-        stops=frozenset(ids("<|im_end|>") + ids("<|endoftext|>")),
+        end=ids("<|im_end|>")[0],
+        pause=ids("<|endoftext|>")[0],
     )
 
 
 class TextStream:
     """Turns token ids into text deltas that are never taken back.
 
-    A character that spans tokens (most Chinese ones may) leaves with its last token.
+    A character that spans tokens (most Chinese ones may) leaves with its last token, also where
+    that one belongs to a later piece of the answer.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:

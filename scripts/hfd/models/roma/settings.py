@@ -27,8 +27,12 @@ class Settings:
         refractory_s: seconds of media after an answer's last piece in which it cannot fire.
         continuation: what follows a piece that was cut at `text_tokens_per_s`: ``always`` goes on
             in the next second, ``ask`` goes on if the head fires, ``stop`` ends the answer.
-        while_speaking: what a firing head does while earlier speech still plays: ``hold`` ignores
-            it, ``queue`` starts an answer whose speech waits its turn.
+        while_speaking: what a head that fires anew does while an answer is in hand: ``interrupt``
+            drops the rest of that answer, text and sound, and answers; ``queue`` lets the answer
+            in hand end, and a firing after its text begins an answer whose speech waits its turn;
+            ``hold`` keeps the firing until the speech has ended.
+        rearm_below: a head fires anew if its probability has been at or below this since the
+            answer in hand began; None is the threshold itself, 1 lets every firing count.
         text_tokens_per_s: longest piece of text per second of stream.
         tail_tokens: longest text after the file's last second, where no unit follows.
         speech: ``stream`` vocodes in chunks, ``whole_reply`` each piece in one exact call.
@@ -53,7 +57,8 @@ class Settings:
     threshold: Share = 0.975
     refractory_s: Annotated[float, Range(0, 3600)] = 0.0
     continuation: Literal["always", "ask", "stop"] = "always"
-    while_speaking: Literal["hold", "queue"] = "hold"
+    while_speaking: Literal["interrupt", "queue", "hold"] = "interrupt"
+    rearm_below: Share | None = None
     text_tokens_per_s: Annotated[int, Range(1, 100)] = 25
     tail_tokens: Annotated[int, Range(0, 8192)] = 256
     speech: Literal["stream", "whole_reply"] = "stream"

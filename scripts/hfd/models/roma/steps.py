@@ -66,6 +66,8 @@ class Steps(Protocol):
     """One implementation of all steps. Tensors are on the model's device unless said otherwise."""
 
     acceleration: str
+    slots: int | None
+    """Tokens of context that the caches hold; None where they grow."""
 
     def warm_up(self) -> None:
         """Do everything that is slow once (capture, compile, first calls)."""
@@ -117,6 +119,9 @@ class Steps(Protocol):
 
     def start_sound(self, codes: torch.Tensor, noise: torch.Tensor) -> Sound:
         """Begin to make the samples of `codes`: mel, then wave, beside other steps if possible."""
+
+    def wait(self) -> None:
+        """Wait for all that was launched: what a GPU still does belongs to the step's time."""
 
 
 def make_sampling(settings: Settings) -> Sampling:

@@ -27,6 +27,7 @@ class EagerSteps:
     """`hfd.models.roma.steps.Steps` without any acceleration; the reference for the others."""
 
     acceleration = "eager"
+    slots = None
 
     def __init__(self, parts: Parts, settings: Settings) -> None:
         self._parts = parts
@@ -125,6 +126,10 @@ class EagerSteps:
 
     def start_sound(self, codes: torch.Tensor, noise: torch.Tensor) -> Sound:
         return Sound(self.make_wave(self.make_mel(codes, noise)))
+
+    def wait(self) -> None:
+        if self._parts.device.type == "cuda":
+            torch.cuda.synchronize(self._parts.device)
 
     def _talk(self, states: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
         """Feed the talker; the last hidden state [hidden]."""

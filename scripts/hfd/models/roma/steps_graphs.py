@@ -15,14 +15,17 @@ from typing import Any
 import numpy as np
 import torch
 
+from hfd.errors import HfdError
 from hfd.models.graphs.attention import causal_bias, count_parts
 from hfd.models.graphs.capture import Lane, Step
 from hfd.models.graphs.decoder import StaticCache, decode
 from hfd.models.graphs.sampling import Sampling
 from hfd.models.roma import encoders, flow
 from hfd.models.roma import unit as units
+from hfd.models.roma.capacity import context_slots, most_positions, speech_slots
 from hfd.models.roma.checkpoint import Parts
 from hfd.models.roma.decoder import layer_numbers, multimodal_rotation
+from hfd.models.roma.prompt import make_turns
 from hfd.models.roma.resize import find_plan, resize_exactly
 from hfd.models.roma.settings import Settings
 from hfd.models.roma.steps import (
@@ -42,14 +45,16 @@ BUCKETS = tuple(
     [2048 * count for count in range(1, 7)]
     + [4096 * count for count in (4, 5, 6, 8, 10, 12, 16, 20, 24, 28, 32, 40, 48)]
 )
-TOKENS_PER_SECOND = 156
-"""Most slots one second can need: a unit of up to 117 tokens and a reply with its turns."""
-OPENING_TOKENS = 1536
 FIRST_GRID = Grid(7, 12)
 """Grid of 16:9 pictures, captured while loading; others when a file with them is opened."""
 HOST_CODES = 8
 WINDOW_BLOCKS = LOOK_BACK + max(CHUNK_BLOCKS) + LOOK_AHEAD
 """Longest window of the chunked vocoder, in blocks of the flow model."""
+
+
+def whole_blocks(slots: int) -> int:
+    """Slots of a cache in which the last block of `slots` tokens is whole, and parts are even."""
+    return -(-(slots + BLOCK) // 8192) * 8192
 
 
 class Reader:
@@ -79,8 +84,19 @@ class Reader:
         self.last = torch.zeros(1, dtype=torch.long, device=weight.device)
 
     def bucket(self, slots: int) -> int:
-        """The smallest bucket with room for `slots`."""
-        return next(bucket for bucket in self.buckets if bucket >= slots)
+        """The smallest bucket with room for `slots`.
+
+        Raises:
+            HfdError: there is none.
+        """
+        for bucket in self.buckets:
+            if bucket >= slots:
+                return bucket
+        raise HfdError(
+            f"needs {slots} slots of a cache that has {self.buckets[-1]}",
+            field="settings.max_media_s",
+            remedy="Raise it: the caches are made for it. Nothing is cropped",
+        )
 
     def step(self, tokens: int, bucket: int) -> Any:
         """Run the static inputs' first `tokens` rows through the model, as it is captured."""
@@ -127,8 +143,8 @@ class GraphSteps:
         self._side = Lane.make(parts.device) if capture else None
         """Where sound is made, beside everything else."""
         self._steps: dict[tuple, Step] = {}
-        slots = OPENING_TOKENS + BLOCK + int(settings.max_media_s * TOKENS_PER_SECOND)
-        self._capacity = -(-slots // 8192) * 8192
+        turns = make_turns(parts.tokenizer, settings.system_prompt)
+        self.slots = context_slots(settings, turns, most_positions(parts.model.config))
         self._make_readers()
         self._make_speech()
         self._make_vocoder()
@@ -144,8 +160,9 @@ class GraphSteps:
         def state(states, kept, last) -> torch.Tensor:
             return states[last]
 
-        self._think = Reader(text, thought, numbers, self._capacity)
-        self._talk = Reader(self._talker.model, state, (), self._capacity)
+        spoken = self.slots + speech_slots(self._settings)
+        self._think = Reader(text, thought, numbers, whole_blocks(self.slots))
+        self._talk = Reader(self._talker.model, state, (), whole_blocks(spoken))
 
     def _make_speech(self) -> None:
         device = self._parts.device
@@ -328,6 +345,10 @@ class GraphSteps:
 
     def end_speech(self) -> None:
         self._unread.clear()
+
+    def wait(self) -> None:
+        if self._parts.device.type == "cuda":
+            torch.cuda.synchronize(self._parts.device)
 
     # Sound
 

@@ -1,10 +1,21 @@
-"""When to answer: the speak head's probability, and what the settings make of it."""
+"""When to answer: the speak head's probability, and what the settings make of it.
+
+What training shows (upstream data/mm_plugin.py and data/processor/supervised.py): the head's label
+is 1 in every second that has text, the continuing seconds of a long answer included; and when
+another answer falls due, what was left of the old one is thrown away. So a head that stays high is
+the answer in hand going on, and a head that has been low and is high again asks for a new one.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from hfd.models.roma.settings import Settings
+
+Decision = Literal[
+    "listen", "answer", "interrupt", "continue", "drop", "hold", "sustained", "refractory"
+]
 
 
 @dataclass
@@ -12,16 +23,20 @@ class Trigger:
     """Decides once per second, from the past alone.
 
     Attributes:
-        settings: threshold, refractory time and the two rules.
-        pending: whether the last answer was cut at its token limit and may go on.
+        settings: threshold, refractory time and the rules.
+        owed: whether the last piece of text was cut at its limit, so that the answer may go on.
+        fallen: whether the head has been low since the answer in hand began.
+        held: whether a firing waits for the speech to end.
         quiet_until_s: media second before which the head cannot start an answer.
     """
 
     settings: Settings
-    pending: bool = False
+    owed: bool = False
+    fallen: bool = True
+    held: bool = False
     quiet_until_s: float = 0.0
 
-    def decide(self, probability: float, now_s: float, speaking_until_s: float) -> str:
+    def decide(self, probability: float, now_s: float, speaking_until_s: float) -> Decision:
         """What to do after a unit that ends at media second `now_s`.
 
         Args:
@@ -30,27 +45,44 @@ class Trigger:
             speaking_until_s: media second until which own speech plays at least.
 
         Returns:
-            ``answer`` or ``continue`` (speak), ``listen``, ``drop`` (listen, and give up the rest
-            of an answer), ``refractory`` or ``hold`` (the head fired and is not followed).
+            ``answer``: begin an answer. ``interrupt``: drop what is left of the answer in hand,
+            text and sound, then begin one. ``continue``: write on. ``drop``: give up the text that
+            is owed. ``listen``: nothing. And, where the head fired and is not followed now,
+            ``hold`` (when the speech has ended), ``sustained`` (it has not been low since the
+            answer in hand began) or ``refractory``.
         """
+        self.fallen |= probability <= self._low
         fired = probability > self.settings.threshold
-        if self.pending:
+        speaking = self.owed or now_s < speaking_until_s
+        if fired and speaking and self.fallen and now_s >= self.quiet_until_s:
+            if self.settings.while_speaking == "interrupt":
+                return self._begin("interrupt")
+            if self.settings.while_speaking == "hold":
+                self.held = True
+        if self.owed:
             goes_on = self.settings.continuation == "always" or fired
             return "continue" if goes_on else "drop"
+        if self.held:
+            return "hold" if speaking else self._begin("answer")
         if not fired:
             return "listen"
         if now_s < self.quiet_until_s:
             return "refractory"
-        if self.settings.while_speaking == "hold" and now_s < speaking_until_s:
-            return "hold"
-        return "answer"
+        if speaking and not self.fallen:
+            return "sustained"
+        return self._begin("answer")
 
-    def text_ended(self, began_s: float, goes_on: bool) -> None:
-        """A piece of text, begun at media second `began_s`, is over; `goes_on` if it was cut."""
-        self.pending = goes_on
-        if not goes_on:
+    def text_ended(self, began_s: float, owed: bool) -> None:
+        """A piece of text, begun at media second `began_s`, is over; `owed` if it may go on."""
+        self.owed = owed
+        if not owed:
             self.quiet_until_s = began_s + self.settings.refractory_s
 
-    def drop(self, now_s: float) -> None:
-        """The rest of a cut answer is given up."""
-        self.text_ended(now_s, goes_on=False)
+    @property
+    def _low(self) -> float:
+        low = self.settings.rearm_below
+        return self.settings.threshold if low is None else low
+
+    def _begin(self, how: Decision) -> Decision:
+        self.fallen = self.held = self.owed = False
+        return how

@@ -34,6 +34,9 @@ NORMALISED = torch.from_numpy(
 """What each of the 256 values becomes in each channel, float32 [256, 3]."""
 AUDIO_TOKENS = 25
 """Tokens that 100 mel frames become."""
+MARKS = 4
+"""Tokens that open and close a unit's pictures and sound."""
+POSITIONS_PER_UNIT = AUDIO_TOKENS + 2
 
 
 @dataclass(frozen=True)

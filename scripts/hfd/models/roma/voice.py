@@ -16,13 +16,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from hfd.models.roma.capacity import IN_FLIGHT
 from hfd.models.roma.steps import Steps
 from hfd.models.roma.vocoder import Vocoder
 
 CODE_S = 0.02
 """Seconds of speech per code."""
-IN_FLIGHT = 2
-"""Steps launched ahead of the code that is read, so that a GPU never waits for the stop test."""
 
 
 @dataclass
@@ -67,6 +66,7 @@ class Voice:
         vocoder: makes the vocoder of one piece from its seed.
         play: takes float32 PCM at the moment it exists.
         report: takes the facts of a finished piece.
+        check_position: raises where a position lies beyond the model's range.
     """
 
     def __init__(
@@ -78,12 +78,14 @@ class Voice:
         vocoder: Callable[[int], Vocoder],
         play: Callable[[np.ndarray], None],
         report: Callable[[Mapping[str, Any]], None],
+        check_position: Callable[[int], None],
     ) -> None:
         self._steps = steps
         self._markers = markers
         self._stops = stops
         self._max_codes = max_codes
         self._make_vocoder = vocoder
+        self._check_position = check_position
         self._play = play
         self._report = report
         self._script: deque[tuple[torch.Tensor, torch.Tensor] | Piece] = deque()
@@ -118,6 +120,25 @@ class Voice:
             if not self._speak(self._script[0], until_s):
                 return
             self._script.popleft()
+
+    def drop(self, now_s: float) -> dict[str, int]:
+        """Give up all speech that has not been played at media second `now_s`.
+
+        What the thinker read and wrote stays context of later pieces, as it stays the thinker's.
+
+        Returns:
+            How many pieces were not spoken to their end, and how many of their tokens not at all.
+        """
+        pieces = [entry for entry in self._script if isinstance(entry, Piece)]
+        for piece in pieces:
+            if piece.launched:
+                self._steps.end_speech()
+                self._report_piece(piece, dropped=True)
+        self._script = deque(entry for entry in self._script if not isinstance(entry, Piece))
+        self._vocoder = self._make_vocoder(0)
+        self.heard_until_s = min(self.heard_until_s, now_s)
+        waiting = sum(max(0, len(piece.texts) - 1) for piece in pieces)  # the last is the marker
+        return {"pieces": len(pieces), "unspoken_tokens": waiting}
 
     def settle(self) -> None:
         """Read the context that waits, then hand out all sound that is being made."""
@@ -173,6 +194,7 @@ class Voice:
             return False
         else:
             state = self._markers.pad
+        self._check_position(piece.position + piece.launched + 1)
         self._steps.next_code(state)
         piece.launched += 1
         return True
@@ -182,7 +204,11 @@ class Voice:
         self._vocoder.end()
         self._drain()
         self.truncated |= cut
-        self._report({"codes": self._vocoder.codes, "seed": piece.seed, "cut": cut})
+        self._report_piece(piece, cut=cut)
+
+    def _report_piece(self, piece: Piece, cut: bool = False, dropped: bool = False) -> None:
+        codes = self._vocoder.codes
+        self._report({"codes": codes, "seed": piece.seed, "cut": cut, "dropped": dropped})
 
     def _drain(self) -> None:
         for pcm in self._vocoder.take():
