@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import soundfile
 
+from hfd.judge.clock_check import compute_s
 from hfd.judge.documents import layout
-from hfd.judge.result_check import compute_bounds, told_by_trace
+from hfd.judge.result_check import told_by_trace
 from hfd.judge.trace import Trace, read_trace
 from hfd.judge.wav_check import rebuild
 
@@ -83,18 +84,33 @@ class Forgery:
 
     def write_trace(self) -> str:
         """Number, time and chain the lines anew; return the last line's hash."""
-        prev, rows, mono, step = "0" * 64, [], self.lines[0]["mono_ns"], None
+        prev, rows = "0" * 64, []
+        self._set_clocks()
         for seq, line in enumerate(self.lines):
-            if line["kind"] in ("input", "input_done"):
-                step = line
-                mono = max(mono, line["mono_ns"])
-            elif step is not None:
-                mono = max(mono, step["mono_ns"] + round((line["t"] - step["t"]) * 1e9))
-            line |= {"seq": seq, "prev": prev, "mono_ns": mono}
+            line |= {"seq": seq, "prev": prev}
             row = json.dumps(line, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
             prev = hashlib.sha256(row.encode()).hexdigest()
             rows.append(row)
         return self._write(rows, prev)
+
+    def _set_clocks(self) -> None:
+        """Both machine clocks of every line, as the run's clock would have given them."""
+        arrival = self.lines[0]["clock"] == "arrival"
+        media_s = self.lines[0]["media_samples"] / 16_000
+        first = self.lines.index(self.of("input")[0])
+        before = self.lines[first]
+        zero = before["mono_ns"] - round(before["t"] * 1e9)
+        for line in self.lines[first + 1 :]:
+            own, since = 0, before["t"]
+            if line["kind"] in ("input", "input_done"):
+                own = 200_000
+                since = max(since, line.get("due", media_s))
+            counted = max(0, round((line["t"] - since) * 1e9))
+            line["mono_ns"] = before["mono_ns"] + counted + own
+            line["own_ns"] = before["own_ns"] + own
+            if arrival:
+                line |= {"mono_ns": zero + round(line["t"] * 1e9), "own_ns": 0}
+            before = line
 
     def _write(self, rows: list[str], tail: str) -> str:
         write_rows(self.folder, rows)
@@ -121,7 +137,7 @@ class Forgery:
         soundfile.write(wav, track, self.rate, subtype="PCM_16")
         self.result |= told_by_trace(trace, track, chunks)
         if self.result["rtf"]["compute_s"] is not None:
-            self.result["rtf"]["compute_s"] = compute_bounds(trace)[0]
+            self.result["rtf"]["compute_s"] = compute_s(trace)
         inputs, audio = self.of("input"), self.of("audio")
         cleared = [line["cleared"] for line in self.of("control") if "cleared" in line]
         self.provenance["sample_id"] = self.lines[0]["sample_id"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hfd.judge import input_check, result_check
+from hfd.judge import clock_check, input_check, result_check
 from hfd.judge.documents import Document, read_document
 from hfd.judge.findings import FILES, PROVENANCE, RESULT, TRACE, WAV, Finding
 from hfd.judge.trace import Trace, read_trace
@@ -74,6 +74,8 @@ def read_folder(path: Path) -> Folder:
             findings += check_wav(wav, track, chunks, trace.header)
         if result.usable:
             findings += result_check.check_result(result, trace, track, chunks)
+            if not any(finding.rule == "A4" for finding in findings):
+                findings += result_check.check_compute(result, trace)
         if provenance.usable:
             findings += result_check.check_provenance(provenance, result, trace, wav, wav_sha)
         findings += _check_name(path.name, trace)
@@ -83,7 +85,7 @@ def read_folder(path: Path) -> Folder:
 
 _TRACE_CHECKS = (
     result_check.check_end,
-    input_check.check_times,
+    clock_check.check_times,
     input_check.check_input,
     input_check.check_pacing,
     input_check.check_dependency,

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from hfd.judge.clock_check import compute_s
 from hfd.judge.documents import Document
 from hfd.judge.findings import RESULT, TRACE, WAV, Finding
 from hfd.judge.trace import Trace
@@ -16,6 +17,9 @@ AUDIBLE = 33
 """Smallest int16 magnitude that counts as sound (-60 dBFS)."""
 TIME_S = 1e-9
 """Both sides are made from the same numbers; only the last bit of a float may differ."""
+
+COMPUTE_S = 0.05
+"""What a busy machine may take between a reading of the clock and the line that holds it."""
 
 
 def played_segments(chunks: list[Chunk], rate: int) -> list[tuple[float, float]]:
@@ -81,32 +85,19 @@ def check_result(
                     result.line_of(*path),
                 )
             )
-    return findings + _check_compute(result, trace)
+    return findings
 
 
-def compute_bounds(trace: Trace) -> tuple[float, float]:
-    """Seconds of compute: each step took until its last output, all no longer than passed."""
-    least, step, last = 0.0, 0.0, 0.0
-    for line in trace.lines:
-        if line["kind"] in ("input", "input_done"):
-            least, step = least + last - step, line["t"]
-        last = line["t"]
-    least += last - step
-    most = (trace.lines[-1]["mono_ns"] - trace.lines[0]["mono_ns"]) / 1e9
-    return least, most
-
-
-def _check_compute(result: Document, trace: Trace) -> list[Finding]:
-    """Virtual clock: the stated compute lies between what outputs took and what passed."""
+def check_compute(result: Document, trace: Trace) -> list[Finding]:
+    """Virtual clock: the stated compute is the time for which the run's clock ran."""
     stated = result.value["rtf"].get("compute_s")
-    if trace.header["clock"] != "virtual" or not isinstance(stated, int | float):
+    told = compute_s(trace)
+    if trace.header["clock"] != "virtual" or not isinstance(stated, int | float) or told is None:
         return []
-    least, most = compute_bounds(trace)
-    if least - 0.01 <= stated <= most + 0.01:
+    if abs(stated - told) <= COMPUTE_S:
         return []
-    line_number = result.line_of("rtf", "compute_s")
-    message = f"rtf.compute_s is {stated:.3f}, the trace allows {least:.3f} to {most:.3f} s"
-    return [Finding("A16", result.name, message, line_number)]
+    message = f"rtf.compute_s is {stated:.3f}, the trace says {told:.3f} s"
+    return [Finding("A16", result.name, message, result.line_of("rtf", "compute_s"))]
 
 
 def check_reference(result: Document, task: str, question_end: float | None) -> list[Finding]:

@@ -22,8 +22,18 @@ SCHEMA = "hfd-trace/1"
 ZEROS = "0" * 64
 _GZIP_HEADER = bytes.fromhex("1f8b08000000000004ff")
 """No name and no time, so that equal lines are equal bytes."""
-KINDS = {"header", "input", "text", "audio", "control", "metric", "input_done", "end"}
-OUTPUTS = {"text", "audio", "control", "metric"}
+KINDS = {
+    "header",
+    "input",
+    "text",
+    "audio",
+    "control",
+    "metric",
+    "heard",
+    "input_done",
+    "end",
+}
+OUTPUTS = {"text", "audio", "control", "metric", "heard"}
 
 
 @dataclass
@@ -207,6 +217,8 @@ def _shape_error(line: dict[str, Any], number: int) -> str | None:
             return f"pcm is no base64 ({error})"
         if found != 2 * line["samples"]:
             return f"pcm holds {found // 2} samples, the line says {line['samples']}"
+    if not isinstance(line.get("own_ns", 0), int) or isinstance(line.get("own_ns"), bool):
+        return "own_ns has the wrong type"
     cut = kind == "control" and line["control"] in ("stop", "interrupt")
     if cut and not all(isinstance(line.get(name), int) for name in ("cut_at", "cleared")):
         return "a stop or interrupt needs cut_at and cleared"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from hfd.errors import HfdError
 from hfd.files import json_text, sha256_bytes, sha256_file
 from hfd.pcm import to_int16
 from hfd.stream import trace
-from hfd.stream.clock import RunClock, make_clock
+from hfd.stream.clock import Moment, RunClock, make_clock
 from hfd.stream.reader import MediaInfo, probe, read_units
 from hfd.stream.recorder import Recorder
 from hfd.stream.result import Streamed, build_provenance, build_result
@@ -97,7 +98,7 @@ def run_sample(
     with trace.TraceWriter(out_dir / "trace.jsonl.gz") as lines:
         lines.write(
             "header",
-            0.0,
+            Moment(0.0, time.monotonic_ns()),
             schema=trace.SCHEMA,
             sample_id=sample.sample_id,
             model=run.name,

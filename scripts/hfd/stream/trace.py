@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gzip
-import time
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from hfd.files import canonical_json, sha256_bytes, sha256_file
+from hfd.stream.clock import Moment
 
 SCHEMA = "hfd-trace/1"
 _FIRST_PREV = "0" * 64
@@ -28,23 +28,9 @@ class TraceWriter:
         self.tail = _FIRST_PREV
         """SHA-256 of the last line."""
 
-    def write(self, kind: str, t: float, mono_ns: int | None = None, **fields: Any) -> None:
-        """Add one line.
-
-        Args:
-            kind: of the line.
-            t: the run's time in media seconds.
-            mono_ns: the machine's monotonic clock, read together with `t`; default: now.
-            fields: the rest.
-        """
-        record = {
-            "seq": self.lines,
-            "prev": self.tail,
-            "kind": kind,
-            "t": round(t, 6),
-            "mono_ns": time.monotonic_ns() if mono_ns is None else mono_ns,
-            **fields,
-        }
+    def write(self, kind: str, at: Moment, **fields: Any) -> None:
+        """Add one line of this kind at this moment; `fields` are its own."""
+        record = {"seq": self.lines, "prev": self.tail, "kind": kind, **at._asdict(), **fields}
         line = canonical_json(record).encode()
         self._gzip.write(line + b"\n")
         self.tail = sha256_bytes(line)
