@@ -22,3 +22,10 @@ def demo_folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("demo") / "data"
     make_demo(folder, PACKAGES)
     return folder
+
+
+def pytest_addoption(parser):
+    """Options of the contract suite (tests/contract), for a model outside of this repository."""
+    parser.addoption("--model", help="module of a model, as in config/models.yaml")
+    parser.addoption("--model-settings", default="{}", help="its settings, as JSON")
+    parser.addoption("--model-path", help="folder in which its module lies")
