@@ -1,6 +1,6 @@
 """Cost of the audit: 1024 samples x 5 models, as copies of the results that a demo has made.
 
-    python benchmarks/audit.py --root .demo --model cascade
+    python benchmarks/audit_cost.py --root .demo --model cascade
 
 Copies carry new ids but the old traces, so rule A16 fails for them; the work is the same.
 """
