@@ -1,6 +1,6 @@
 """hfd-duplex: full-duplex models over HFD-1024, sample by sample, verifiable.
 
-Imports run one way: data -> stream -> models -> work; judge reads data and the result files.
+Imports run one way: duplex and data below stream and models, jobs above both; judge reads result files.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
