@@ -39,8 +39,10 @@ class Job:
 
 @dataclass(frozen=True)
 class Plan:
-    """Shards by name, in the order in which they were planned; the last one that has a sample
-    owns it."""
+    """Shards by name, in the order in which they were planned.
+
+    The last one that has a sample owns it.
+    """
 
     generation: int = 0
     shards: Mapping[str, Sequence[str]] = field(default_factory=dict)

@@ -210,9 +210,12 @@ class SliceLoop:
             raise self._failed(thought.index, error) from None
 
     def _talker_turn(self, thought: Thought) -> None:
-        """Voice one slice. An empty or gated slice is an explicit silence of the same length, so
-        the line of slices never shifts; sound that a stop overtook is dropped, as is all that had
-        not been played by then."""
+        """Voice one slice.
+
+        An empty or gated slice is an explicit silence of the same length, so the line of slices
+        never shifts; sound that a stop overtook is dropped, as is all that had
+        not been played by then.
+        """
         self._stop_if_ended()
         began = time.perf_counter()
         sound, turn = speak(self._stack.talker, self._session_id, thought.blob)

@@ -108,7 +108,7 @@ def decode(
 
 
 def rms_norm(norm: Any, states: torch.Tensor) -> torch.Tensor:
-    """transformers' RMS norm in one kernel."""
+    """Transformers' RMS norm in one kernel."""
     return F.rms_norm(states, norm.weight.shape, norm.weight, norm.variance_epsilon)
 
 
