@@ -4,16 +4,51 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+import av
 import numpy as np
 
 from hfd.duplex.events import Audio, Control, Metric, Text
 from hfd.duplex.frames import with_frames_taken
+from hfd.duplex.model import SampleInfo
+from hfd.duplex.units import Frame, Unit
 from tests.fakes.minicpmo import DoubleMiniCpmO, Script
-from tests.models.roma.helpers import make_units, sample
 
-__all__ = ["controls", "double", "make_units", "metrics", "run", "sound", "text"]
+
+def make_units(count, *, width=320, height=180, seed=0, frames=5) -> list[Unit]:
+    """`count` seconds of noise: frames at 5 fps and sound at 16 kHz."""
+    random = np.random.default_rng(seed)
+    units = []
+    for index in range(count):
+        shown = []
+        for number in range(5 * index, 5 * index + frames):
+            rgb = random.integers(0, 256, (height, width, 3), dtype=np.uint8)
+            shown.append(Frame(number, av.VideoFrame.from_ndarray(rgb)))
+        pcm = (0.1 * random.standard_normal(16_000)).astype(np.float32)
+        units.append(Unit(index, 16_000 * index, pcm, tuple(shown), 16_000, index == count - 1))
+    return units
+
+
+def sample(units, sample_id="one", seed=7) -> SampleInfo:
+    picture = units[0].frames[0].picture
+    size = picture.width, picture.height
+    return SampleInfo(sample_id, float(len(units)), *size, seed, Path("unused"))
+
+
+def comparable(events) -> list[Any]:
+    """Events as plain values: sound by its bytes, metrics without the seconds they took."""
+    plain: list[Any] = []
+    for event in events:
+        if isinstance(event, Audio):
+            plain.append(("audio", event.pcm.tobytes()))
+        elif isinstance(event, Metric):
+            values = {key: v for key, v in event.values.items() if not key.endswith("_s")}
+            plain.append((event.name, values))
+        else:
+            plain.append((type(event).__name__, event))
+    return plain
 
 
 def double(

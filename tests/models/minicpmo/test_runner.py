@@ -7,15 +7,16 @@ from hfd.duplex.events import Audio, Control, Metric, Text
 from hfd.errors import HfdError
 from tests.fakes.minicpmo import CHUNK_END, LISTEN, SPEAK, TURN_END, spoken, usual_units
 from tests.models.minicpmo.helpers import (
+    comparable,
     controls,
     double,
     make_units,
     metrics,
     run,
+    sample,
     sound,
     text,
 )
-from tests.models.roma.helpers import comparable, sample
 
 CODE = 960
 
@@ -126,7 +127,7 @@ def test_first_takes_one_frame_a_second():
 
 @pytest.mark.parametrize("kept", [1, 2, 4])
 def test_a_last_second_of_fewer_frames_is_taken_whole(kept):
-    units = [*make_units(2), *make_units(3, pictures=kept)[2:]]
+    units = [*make_units(2), *make_units(3, frames=kept)[2:]]
     events, _ = run(double([]), units)
     assert metrics(events, "answer")[-1]["frames"] == list(range(10, 10 + kept))
 

@@ -15,6 +15,7 @@ import platform
 import shutil
 import sys
 import tempfile
+import time
 from collections import Counter
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -28,6 +29,7 @@ from hfd.errors import HfdError
 from hfd.files import sha256_file
 from hfd.media_time import SAMPLE_RATE
 from hfd.models.minicpmo import checkpoint, upstream
+from hfd.models.minicpmo.acceleration import accelerate
 from hfd.models.minicpmo.checkpoint import Snapshot
 from hfd.models.minicpmo.session import Parts
 from hfd.models.minicpmo.settings import Settings
@@ -59,12 +61,15 @@ def load_parts(settings: Settings) -> Parts:
     dtype = pick_dtype(settings.dtype, device)
     torch.manual_seed(LOAD_SEED)
     model = _load_model(snapshot, dtype, device)
-    windows = _unset_windows(model)
+    window = _unset_windows(model)
     torch.manual_seed(LOAD_SEED)
     duplex = model.as_duplex(**_duplex_arguments(settings))
     _freeze_vocoder(duplex)
     _refuse(settings, upstream.code_problems(duplex))
     _watch_log(type(model).__module__)
+    began = time.perf_counter()
+    faster = accelerate(duplex, settings, device, str(snapshot.voice))
+    warm_up_s = round(time.perf_counter() - began, 3)
     weights, basis = checkpoint.weights_hash(snapshot)
     identity = Identity(
         name=NAMES[settings.variant],
@@ -78,8 +83,10 @@ def load_parts(settings: Settings) -> Parts:
             "code": checkpoint.code_hashes(snapshot.folder),
             "voice_sha256": sha256_file(snapshot.voice),
             "attention": "sdpa",
-            "sliding_window_unset": windows,
+            "sliding_window_unset": window,
             "load_seed": LOAD_SEED,
+            "warm_up_s": warm_up_s,
+            **faster,
         },
     )
     return Parts(
@@ -203,15 +210,14 @@ def _load_model(snapshot: Snapshot, dtype: torch.dtype, device: torch.device) ->
     return model.eval().requires_grad_(False).to(device)
 
 
-def _unset_windows(model: Any) -> list[int | None]:
+def _unset_windows(model: Any) -> int | None:
     """Take the attention window out of the language model, and say what it was.
 
     transformers 4.51 masks what is further back than `sliding_window` although
     `use_sliding_window` is false: that would crop the context unseen.
     """
-    found = []
+    found = getattr(model.config, "sliding_window", None)
     for config in (model.config, model.llm.config, model.llm.model.config):
-        found.append(getattr(config, "sliding_window", None))
         config.sliding_window = None
     return found
 
