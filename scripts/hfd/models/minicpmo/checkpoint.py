@@ -139,7 +139,8 @@ def _shard_problems(folder: Path) -> list[str]:
         index = read_json(folder / INDEX)["weight_map"] if (folder / INDEX).is_file() else {}
     except (HfdError, KeyError, TypeError, AttributeError) as error:
         return [f"{INDEX} cannot be read ({error})"]
-    problems, types = [], Counter()
+    problems: list[str] = []
+    types: Counter[str] = Counter()
     for name in names:
         if not (folder / name).is_file():
             problems.append(f"file {name} is missing")

@@ -216,9 +216,6 @@ class MiniCpmO(DuplexModel):
             )
         return ending
 
-    def close(self) -> None:
-        self._text = None
-
 
 def leading_zeros(pcm: np.ndarray) -> int:
     """Samples of exact silence at the start."""
