@@ -82,7 +82,7 @@ TEST_TOOLS := $(shell grep -E '^(pytest|pytest-rerunfailures|pytest-timeout|pyte
 	touch $@
 
 test-heavy: .venv-roma/test.done .venv-tts/test.done
-	.venv-roma/bin/python -m pytest -n $(CORES) --dist loadfile -m heavy tests/models/graphs tests/models/minicpmo tests/models/roma tests/models/duplexomni/test_blob.py
+	.venv-roma/bin/python -m pytest -n $(CORES) --dist loadfile -m heavy tests/models/graphs tests/models/minicpmo tests/models/roma tests/models/duplexomni
 	.venv-tts/bin/python -m pytest -n $(CORES) --dist loadfile -m heavy tests/models/tts
 
 # Snakemake's Slurm plugin slows every start, so it has an environment of its own.

@@ -2,7 +2,7 @@
 
     python benchmarks/duplexomni_slice.py --slices 240
 
-Reference servers (tests/models/duplexomni) run as processes of their own and tell how long each
+Reference servers (tests/fakes) run as processes of their own and tell how long each
 request kept them busy, reading it included. What remains of `push` is the runner: building the
 request, the picture, sending, reading the blob, the sound, the events. Virtual clock, so that
 nothing overlaps. Prints one JSON object.
@@ -25,7 +25,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
-from tests.models.duplexomni.weights import fake_weights, reference_stack  # noqa: E402
+from tests.fakes.duplexomni_weights import fake_weights, reference_stack  # noqa: E402
 
 from hfd.duplex.model import SampleInfo  # noqa: E402
 from hfd.duplex.units import Frame, Unit  # noqa: E402

@@ -5,9 +5,10 @@ import os
 import av
 import pytest
 
+from hfd.duplex.frames import FrameSize
 from hfd.duplex.units import Frame
 from hfd.models.aero.pictures import jpeg as aero_jpeg
-from hfd.models.duplexomni.pictures import jpeg as duplexomni_jpeg
+from hfd.models.media import jpeg
 from tests.workflow.desk import write_video
 
 
@@ -20,7 +21,12 @@ def test_a_picture_is_the_same_on_one_core_and_on_many(tmp_path, size):
 
     def shown() -> tuple[bytes, ...]:
         frame = Frame(0, picture)
-        return frame.rgb.tobytes(), frame.digest(), aero_jpeg(frame), duplexomni_jpeg(frame, 90, 85)
+        return (
+            frame.rgb.tobytes(),
+            frame.digest(),
+            aero_jpeg(frame),
+            jpeg(frame, 85, FrameSize("long_side", 90, enlarge=True)),
+        )
 
     on_all, cores = shown(), os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(cores)})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -28,6 +29,11 @@ LOG_FOLDER = Path("logs/servers")
 PROBE_INTERVAL_S = 0.1
 PROBE_TIMEOUT_S = 2.0
 LOG_TAIL_LINES = 15
+LOG_TAIL_BYTES = 2**16
+PROGRESS_S = 30.0
+"""How often a server that is still loading is mentioned."""
+_EXCEPTION = re.compile(r"\s*(?:\w+\.)*\w*(?:Error|Exception)\b.*")
+"""The last line of a Python traceback."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +139,8 @@ class ChildServer:
         self.spec = spec
         self.port = spec.port
         self.restarts = 0
-        self.log = log_folder / f"{spec.name}.{os.getpid()}.log"
+        # The node's name too: a pid says little where several nodes write into one folder.
+        self.log = log_folder / f"{spec.name}.{socket.gethostname()}.{os.getpid()}.log"
         self._guardian: subprocess.Popen[bytes] | None = None
 
     @property
@@ -158,6 +165,7 @@ class ChildServer:
         environment = {**os.environ, **gpu_environment(self.spec.gpus), **filled}
         guard = [sys.executable, "-I", str(GUARDIAN), str(self.spec.stop_timeout_s), *command]
         self.log.parent.mkdir(parents=True, exist_ok=True)
+        self._say(f"starting, its log is {self.log}")
         with self.log.open("ab") as output:
             self._guardian = subprocess.Popen(
                 guard,
@@ -174,10 +182,14 @@ class ChildServer:
         Raises:
             HfdError: the process ended, or the time is over (then it is stopped).
         """
-        deadline = time.monotonic() + self.spec.ready_timeout_s
+        began = time.monotonic()
+        deadline, mention = began + self.spec.ready_timeout_s, began + PROGRESS_S
         address = self._filled(self.spec.ready)
         while not _answers(address):
             self.check()
+            if time.monotonic() > mention:
+                mention += PROGRESS_S
+                self._say(f"still loading after {time.monotonic() - began:.0f} s: {self.reason()}")
             if time.monotonic() > deadline:
                 self.stop()
                 raise HfdError(
@@ -189,6 +201,7 @@ class ChildServer:
                 )
             time.sleep(PROBE_INTERVAL_S)
         self.check()
+        self._say(f"ready after {time.monotonic() - began:.1f} s")
 
     def check(self) -> None:
         """Raise an `HfdError` with the end of the log if the process is not running."""
@@ -207,12 +220,32 @@ class ChildServer:
         """
         if self.alive:
             return False
-        if self.restarts >= self.spec.max_restarts:
-            self.check()
-        self.restarts += 1
-        self.launch()
+        self.restart()
         self.wait_ready()
         return True
+
+    def restart(self) -> None:
+        """End it, if it still runs, and start it again; returns before it is ready.
+
+        Raises:
+            HfdError: it was started again more often than `max_restarts`.
+        """
+        if self.restarts >= self.spec.max_restarts:
+            self.check()
+            raise HfdError(
+                f"server {self.spec.name!r} was started again {self.restarts} times: "
+                f"{self.reason()}",
+                file=self.log,
+            )
+        self.stop()
+        self.restarts += 1
+        self.launch()
+
+    def reason(self) -> str:
+        """The last exception in the log, or its last line where there is none."""
+        lines = self._last_lines()
+        exceptions = [line.strip() for line in lines if _EXCEPTION.fullmatch(line)]
+        return (exceptions or [line.strip() for line in lines] or [""])[-1]
 
     def stop(self) -> None:
         """End the server with all its descendants and wait for that; fine if it has ended."""
@@ -225,12 +258,21 @@ class ChildServer:
     def _filled(self, text: str) -> str:
         return text.replace("{port}", str(self.port))
 
+    def _say(self, text: str) -> None:
+        print(f"server {self.spec.name!r}: {text}", flush=True)
+
     def _tail(self) -> str:
+        lines = self._last_lines()[-LOG_TAIL_LINES:]
+        return "; its last lines: " + " | ".join(lines) if lines else ""
+
+    def _last_lines(self) -> list[str]:
+        """The log's end; a log may have gigabytes."""
         try:
-            lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
+            with self.log.open("rb") as log:
+                log.seek(max(0, log.seek(0, os.SEEK_END) - LOG_TAIL_BYTES))
+                return log.read().decode("utf-8", "replace").splitlines()
         except OSError:
-            return ""
-        return "; its last lines: " + " | ".join(lines[-LOG_TAIL_LINES:]) if lines else ""
+            return []
 
 
 def start_all(servers: Iterable[ChildServer]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,12 +13,13 @@ import numpy as np
 import pytest
 
 from hfd.data.manifest import Sample
+from hfd.duplex.frames import with_frames_taken
 from hfd.duplex.model import SampleInfo
 from hfd.duplex.units import Frame, Unit
 from hfd.models.registry import create_model
 from hfd.stream.run import Run
 from hfd.stream.session import run_sample
-from tests.models.duplexomni.reference import Talker, Thinker
+from tests.fakes.duplexomni import Talker, Thinker
 from tests.stream.clips import picture
 from tests.stream.conftest import compiled  # noqa: F401  a fixture
 
@@ -27,7 +29,7 @@ PICTURES = 24
 
 def settings_for(thinker, talker, **more):
     stack = {"thinker_url": thinker.url, "talker_url": talker.url}
-    return {"stack": stack, "clock": "virtual", "picture_short_side": 48, **more}
+    return {"stack": stack, "clock": "virtual", "picture_long_side": 64, **more}
 
 
 @pytest.fixture
@@ -128,12 +130,18 @@ def _video_frame(number):
 
 
 def drive(model, slices, tmp_path, media_s=None):
-    """Push slices without a session; gives the events in the order in which they came."""
+    """Push slices without a session, when they are due where the clock is ``arrival``.
+
+    Gives the events in the order in which they came.
+    """
     events = []
     seconds = media_s or len(slices) * 0.48
     model.open(SampleInfo("s", seconds, 64, 48, 5, tmp_path), events.append)
     try:
-        for unit in slices:
+        began = time.monotonic()
+        for unit in with_frames_taken(slices, model.capabilities.frame_rule):
+            if model.capabilities.clock == "arrival":
+                time.sleep(max(0.0, began + unit.t1 - time.monotonic()))
             model.push(unit)
         model.finish()
     finally:

@@ -14,9 +14,9 @@ import pytest
 
 from hfd.errors import HfdError
 from hfd.models.duplexomni.blob import read_blob
+from tests.fakes.duplexomni import Talker, Thinker, thinker_blob
+from tests.fakes.torch_archive import archive_of, torch_archive
 from tests.models.duplexomni.conftest import drive, units
-from tests.models.duplexomni.reference import Talker, Thinker, thinker_blob
-from tests.models.duplexomni.torch_archive import archive_of, torch_archive
 
 BY_TORCH = Path(__file__).with_name("thinker_blob.torch-2.13.pt.b64")
 """A thinker's payload as torch 2.13 saved it: bf16 and fp16 tensors, one of them a view."""

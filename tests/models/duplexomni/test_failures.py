@@ -10,8 +10,8 @@ import pytest
 from hfd.duplex.model import ModelBroken, SampleInfo
 from hfd.errors import HfdError
 from hfd.models.registry import create_model
+from tests.fakes.duplexomni import Talker, Thinker
 from tests.models.duplexomni.conftest import drive, units
-from tests.models.duplexomni.reference import Talker, Thinker
 
 
 def test_an_error_names_the_slice_and_the_servers_words_and_nothing_is_sent_after_it(
@@ -33,10 +33,11 @@ def test_with_the_arrival_clock_an_error_ends_the_slices_that_wait(servers, mode
         Thinker, delay_s=lambda _: 0.1, fail=lambda index, _: (500, "no") if index == 1 else None
     )
     with pytest.raises(HfdError, match="slice 1: the thinker answered 500: no"):
-        drive(model_of(thinker, clock="arrival"), units(8), tmp_path)
+        drive(model_of(thinker, clock="arrival"), units(4), tmp_path)
     assert thinker.posts == 2
 
 
+@pytest.mark.realtime
 def test_a_slice_that_still_waits_for_the_talker_does_not_hide_why_the_sample_failed(
     servers, model_of, tmp_path
 ):
@@ -66,7 +67,7 @@ def test_a_refusal_is_never_retried(servers, model_of, tmp_path):
     assert thinker.posts == 1
 
 
-@pytest.mark.parametrize("clock", ["virtual", "arrival"])
+@pytest.mark.parametrize("clock", ["virtual", pytest.param("arrival", marks=pytest.mark.realtime)])
 @pytest.mark.parametrize("who", [Thinker, Talker])
 def test_the_death_of_a_server_fails_the_sample_at_its_slice(
     servers, model_of, tmp_path, who, clock
@@ -85,7 +86,7 @@ def test_the_answer_for_another_session_fails_the_sample(servers, model_of, tmp_
     assert not talker.heard
 
 
-@pytest.mark.parametrize("samples", [11519, 11521, 0])
+@pytest.mark.parametrize("samples", [11520, 10964, 10966, 0])
 def test_a_slice_of_another_length_is_refused_not_stretched(servers, model_of, tmp_path, samples):
     talker = servers(Talker, samples=samples)
     with pytest.raises(HfdError, match=f"slice 0: the talker's slice has {samples} samples"):
@@ -127,6 +128,77 @@ def test_after_a_failed_sample_the_next_one_starts_clean(servers, model_of, tmp_
     assert [type(e).__name__ for e in again] == [
         type(e).__name__ for e in drive(model_of(), units(4), tmp_path)
     ]
+
+
+@pytest.mark.realtime
+@pytest.mark.parametrize(("delay_s", "slow"), [(0.3, False), (0.7, True)])
+def test_a_thinker_slower_than_real_time_is_not_online_though_every_slice_was_queued_in_time(
+    servers, model_of, tmp_path, delay_s, slow
+):
+    thinker = servers(Thinker, delay_s=lambda index: delay_s)
+    model = model_of(thinker, clock="arrival", max_lag_s=0.4)
+    if slow:
+        with pytest.raises(HfdError, match=r"not_online: slice 2 left 0\.4\d+ s after it was due"):
+            drive(model, units(6), tmp_path)
+        assert thinker.posts <= 3
+    else:
+        events = drive(model, units(6), tmp_path)
+        lags = [e.values["lag_ms"] for e in events if getattr(e, "name", "") == "slice"]
+        assert len(lags) == 6 and max(lags) < 300
+
+
+@pytest.mark.realtime
+def test_a_talker_that_is_never_done_ends_the_sample_in_time(servers, model_of, tmp_path):
+    talker = servers(Talker, delay_s=lambda index: 60.0 if index == 1 else 0.0)
+    began = time.monotonic()
+    with pytest.raises(HfdError, match="never_ended"):
+        drive(model_of(talker=talker, clock="arrival", drain_max_s=0.5), units(3), tmp_path)
+    assert time.monotonic() - began < 8
+
+
+def test_an_engine_dead_behind_a_healthy_server_ends_the_worker_at_the_next_sample(
+    servers, model_of, tmp_path
+):
+    """Every turn is answered with 500, /health stays fine; the servers are not ours."""
+    thinker = servers(Thinker)
+    model = model_of(thinker)
+    drive(model, units(2), tmp_path)
+    thinker.dead = True
+    with pytest.raises(HfdError, match="slice 0: the thinker answered 500"):
+        drive(model, units(2), tmp_path)
+    with pytest.raises(ModelBroken, match=r"up but take no turn.*answered 500: Internal Server"):
+        drive(model, units(2), tmp_path)
+
+
+def test_an_engine_dead_from_the_start_is_noticed_before_the_first_sample(servers, model_of):
+    thinker = servers(Thinker)
+    thinker.dead = True
+    with pytest.raises(HfdError, match="no warm-up turn: the thinker answered 500"):
+        model_of(thinker)
+
+
+def test_servers_that_fail_three_samples_in_a_row_end_the_worker_though_they_take_a_turn(
+    servers, model_of, tmp_path
+):
+    thinker = servers(Thinker, fail=lambda index, post: (500, "boom") if index == 1 else None)
+    model = model_of(thinker)
+    for _ in range(3):
+        with pytest.raises(HfdError, match="slice 1: the thinker answered 500: boom"):
+            drive(model, units(3), tmp_path)
+    assert thinker.warm_ups == 1 + 2
+    with pytest.raises(ModelBroken, match=r"last 3 samples all ended by a fault.*boom"):
+        drive(model, units(3), tmp_path)
+
+
+def test_a_sample_that_goes_well_forgives_the_faults_before_it(servers, model_of, tmp_path):
+    thinker = servers(Thinker)
+    model = model_of(thinker)
+    for _ in range(4):
+        thinker.fail = lambda index, post: (500, "boom") if index == 1 else None
+        with pytest.raises(HfdError, match="boom"):
+            drive(model, units(2), tmp_path)
+        thinker.fail = lambda index, post: None
+        drive(model, units(2), tmp_path)
 
 
 def test_a_stack_that_is_gone_ends_the_worker_instead_of_failing_every_sample(

@@ -13,10 +13,10 @@ import soundfile
 from PIL import Image
 
 from hfd.duplex.events import Audio, Metric, Text
+from hfd.models.duplexomni.wire import to_slice
 from hfd.pcm import to_int16
 from hfd.stream.reader import read_units
-from tests.models.duplexomni.conftest import drive, of_kind, slice_facts, units
-from tests.models.duplexomni.reference import (
+from tests.fakes.duplexomni import (
     SLICE_OUT,
     Talker,
     Thinker,
@@ -24,6 +24,7 @@ from tests.models.duplexomni.reference import (
     hashed_answer,
     tone,
 )
+from tests.models.duplexomni.conftest import drive, of_kind, slice_facts, units
 from tests.stream.clips import number_of
 
 SLICES = 10
@@ -180,13 +181,42 @@ def test_one_slice_in_four_carries_the_last_picture_not_after_its_start(
 
 def test_the_picture_rule_and_its_size_are_settings(model_of, servers, tmp_path):
     thinker = servers(Thinker)
-    model = model_of(thinker, picture_interval=2, picture_short_side=96)
+    model = model_of(thinker, picture_interval=2, picture_long_side=96)
     drive(model, units(5), tmp_path)
     pictures = [request.picture for request in thinker.requests]
     assert [picture is not None for picture in pictures] == [True, False, True, False, True]
-    assert Image.open(io.BytesIO(pictures[2])).size == (128, 96)
+    assert Image.open(io.BytesIO(pictures[2])).size == (96, 72)
     rule = model.capabilities.frame_rule
     assert rule.period == 2 * 7680 and rule.size.pixels == 96
+
+
+def test_a_slices_sound_keeps_its_ends_and_fills_the_slice():
+    """The rule of the authors' clients; tests/peers compares with their own function."""
+    wave = np.linspace(-20000, 20000, 10965).astype(np.int16)
+    placed = to_slice(wave)
+    assert len(placed) == SLICE_OUT and placed.dtype == np.int16
+    assert (placed[0], placed[-1]) == (wave[0], wave[-1])
+    assert np.all(np.diff(placed.astype(int)) >= 0)
+    assert placed[5760] == 1  # 5760 / 11519 of the way, cut toward zero
+
+
+def test_the_prompt_the_sound_rule_and_the_talkers_own_sound_are_on_record(converse):
+    run = converse()
+    detail = run.provenance["model"]["detail"]
+    assert "耐心听用户说完" in detail["system_prompt"] and detail["s2_system_prompt"] is None
+    assert detail["sound_rule"].startswith("10965 samples of a slice")
+    assert all(len(facts["talker_sha256"]) == 64 for facts in slice_facts(run.trace))
+
+
+def test_a_slice_in_which_the_model_writes_nothing_stands_in_the_history_as_the_authors_send_it(
+    servers, converse
+):
+    texts = {2: "", 3: " \n{'tts': 'x'} "}
+    thinker = servers(Thinker, lambda index, _: texts.get(index, dict_text()))
+    run = converse(thinker)
+    history = [m["content"] for m in thinker.requests[-1].messages if m["role"] == "assistant"]
+    assert history[2] == "{}" and history[3] == "{'tts': 'x'}"
+    assert [facts["reply"] for facts in slice_facts(run.trace)][2:4] == [texts[2], texts[3]]
 
 
 def test_a_model_that_stays_silent_gives_a_valid_result_without_words(servers, converse):

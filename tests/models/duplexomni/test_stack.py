@@ -13,8 +13,8 @@ from hfd.models.duplexomni.memory import check_memory
 from hfd.models.duplexomni.settings import StackLaunch, read_settings
 from hfd.models.duplexomni.weights import describe_weights
 from hfd.models.registry import create_model
+from tests.fakes.duplexomni_weights import fake_weights, reference_stack
 from tests.models.duplexomni.conftest import drive, units
-from tests.models.duplexomni.weights import fake_weights, reference_stack
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
@@ -30,7 +30,7 @@ def launch(tmp_path, monkeypatch):
     stack = {**reference_stack(weights), "ready_timeout_s": 60}
 
     def settings(**more):
-        return {"stack": {**stack, **more}, "clock": "virtual", "picture_short_side": 48}
+        return {"stack": {**stack, **more}, "clock": "virtual", "picture_long_side": 64}
 
     return settings
 
@@ -61,6 +61,7 @@ def test_a_started_stack_serves_samples_on_the_jobs_gpus_and_leaves_nothing_behi
     assert talker["CUDA_VISIBLE_DEVICES"] == "GPU-b" and talker["tp"] == "1"
     assert talker["TALKER_MTP_SUBPROC_CUDA_VISIBLE_DEVICES"] == "GPU-b"
     assert thinker["THINKER_MAX_MODEL_LEN"] == "65536"
+    assert talker["TALKER_MTP_VERBOSE_LOG"] == talker["TALKER_MTP_PROFILE"] == "0"
     assert identity.detail["servers"] == "started" and identity.detail["thinker"] == "weights"
     assert identity.dtypes["bfloat16"] > 34e9 and len(identity.weights) == 64
     assert gone(thinker["pid"]) and gone(talker["pid"])
@@ -76,6 +77,24 @@ def test_a_server_that_dies_is_named_with_its_last_words_and_started_again_for_t
         with pytest.raises(HfdError, match=r"slice 2: .*ended with code 7.*CUDA out of memory"):
             drive(model, units(5), tmp_path)
         assert len([e for e in drive(model, units(5), tmp_path) if hasattr(e, "pcm")]) == 5
+    finally:
+        model.unload()
+
+
+def test_an_engine_that_died_behind_its_server_is_named_and_both_are_started_again(
+    launch, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("REFERENCE_DEAD_AT", "1")
+    settings = launch()
+    model = create_model("duplexomni", settings)
+    why = r"slice 2: the thinker answered 500.*EngineDeadError: EngineCore died"
+    try:
+        model.load()
+        before = left_by("thinker", settings)["pid"]
+        with pytest.raises(HfdError, match=why):
+            drive(model, units(4), tmp_path)
+        assert len([e for e in drive(model, units(4), tmp_path) if hasattr(e, "pcm")]) == 4
+        assert left_by("thinker", settings)["pid"] != before and gone(before)
     finally:
         model.unload()
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import soundfile
 
+from tests.fakes.duplexomni import SLICE_OUT, Talker, Thinker, dict_text, tone
 from tests.models.duplexomni.conftest import of_kind, slice_facts
-from tests.models.duplexomni.reference import SLICE_OUT, Talker, Thinker, dict_text, tone
 
 STOP = "[STOP]"
 

@@ -12,7 +12,7 @@ import pytest
 
 from hfd.errors import HfdError
 from hfd.models.registry import create_model
-from tests.models.duplexomni.reference import Talker, Thinker, dict_text
+from tests.fakes.duplexomni import Talker, Thinker, dict_text
 
 PICTURES = 29
 """5.8 s: 13 slices."""

@@ -84,15 +84,38 @@ def read_blob(data: bytes) -> ThinkerBlob:
         raise _unfit("there is no text in it")
     if not isinstance(payload.get("session_id"), str):
         raise _unfit("it names no session")
+    if not _is_text(payload["text"]) or not _is_text(payload["session_id"]):
+        raise _unfit("its text holds half characters (lone surrogates)")
     response = payload.get("response")
     choice, usage = _first_choice(response), _mapping(_mapping(response).get("usage"))
     return ThinkerBlob(
         session_id=payload["session_id"],
         text=payload["text"],
-        finish_reason=choice.get("finish_reason"),
-        prompt_tokens=usage.get("prompt_tokens"),
-        completion_tokens=usage.get("completion_tokens"),
+        finish_reason=_of_kind(choice, "finish_reason", str),
+        prompt_tokens=_of_kind(usage, "prompt_tokens", int),
+        completion_tokens=_of_kind(usage, "completion_tokens", int),
     )
+
+
+def _is_text(value: str) -> bool:
+    """Whether it can be written as UTF-8."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _of_kind(found: Mapping[str, Any], key: str, kind: type) -> Any:
+    """A value of that type, or None if there is none.
+
+    Raises:
+        HfdError: another type.
+    """
+    value = found.get(key)
+    if value is not None and type(value) is not kind:
+        raise _unfit(f"its {key} is a {type(value).__name__}, not a {kind.__name__}")
+    return value
 
 
 def _pickle_of(data: bytes) -> bytes:
@@ -130,11 +153,11 @@ def _directory_offset(data: bytes) -> int:
     Python looks for it at the end and would read another directory than torch does if the two
     differed.
     """
-    (offset,) = struct.unpack_from("<I", data, len(data) - 6)
+    offset: int = struct.unpack_from("<I", data, len(data) - 6)[0]
     locator = len(data) - 42
     if data[locator : locator + 4] == b"PK\x06\x07":  # torch writes zip64 archives
         (record,) = struct.unpack_from("<Q", data, locator + 8)
-        (offset,) = struct.unpack_from("<Q", data, record + 48)
+        offset = struct.unpack_from("<Q", data, record + 48)[0]
     return offset
 
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from hfd.duplex.frames import FrameSize
 from hfd.errors import HfdError
+from hfd.models.media import sent_size
 
 SLICE_SAMPLES = 7680
 """Input samples of one slice at 16 kHz (480 ms)."""
 
-SYSTEM_TOKENS = 64
+SYSTEM_TOKENS = 80
 FRAMING_TOKENS = 26
 """Chat template and dict wrapper of one user and one assistant message."""
 AUDIO_TOKENS = 8
@@ -61,20 +63,13 @@ class Need:
     talker_rows: int
 
 
-def picture_size(width: int, height: int, short_side: int) -> tuple[int, int]:
-    """Width and height with that short side; rounded down, as the authors' client does."""
-    if height > width:
-        return short_side, int(short_side * height / width)
-    return int(short_side * width / height), short_side
-
-
 def context_need(
-    samples: int, width: int, height: int, *, picture_interval: int, short_side: int
+    samples: int, width: int, height: int, *, picture_interval: int, long_side: int
 ) -> Need:
     """Count what a file of `samples` samples at 16 kHz and that picture size needs."""
     slices = math.ceil(samples / SLICE_SAMPLES)
     pictures = math.ceil(slices / picture_interval)
-    sides = picture_size(width, height, short_side)
+    sides = sent_size(width, height, FrameSize("long_side", long_side, enlarge=True))
     picture_tokens = math.prod(max(1, round(side / PIXELS_PER_TOKEN_SIDE)) for side in sides)
     return Need(
         slices=slices,
@@ -94,7 +89,7 @@ def refuse_unless_fits(
     limits: Limits,
     *,
     picture_interval: int,
-    short_side: int,
+    long_side: int,
 ) -> Need:
     """Return the need of a file that fits whole.
 
@@ -104,10 +99,10 @@ def refuse_unless_fits(
 
     def need_at(side: int) -> Need:
         return context_need(
-            samples, width, height, picture_interval=picture_interval, short_side=side
+            samples, width, height, picture_interval=picture_interval, long_side=side
         )
 
-    need = need_at(short_side)
+    need = need_at(long_side)
     if need.slices > limits.audios or need.talker_rows > limits.talker_rows:
         raise HfdError(
             f"is too long for the servers: {need.slices} slices ({limits.audios} fit), "
@@ -117,11 +112,11 @@ def refuse_unless_fits(
     if need.thinker_tokens > limits.thinker_tokens:
         smaller = [
             side
-            for side in range(short_side - 1, 223, -1)
+            for side in range(long_side - 1, 223, -1)
             if side % PIXELS_PER_TOKEN_SIDE == 0
             and need_at(side).thinker_tokens <= limits.thinker_tokens
         ]
-        picture_way = f", or picture_short_side to {smaller[0]}" if smaller else ""
+        picture_way = f", or picture_long_side to {smaller[0]}" if smaller else ""
         raise HfdError(
             f"needs {need.thinker_tokens} tokens of context, the thinker has "
             f"{limits.thinker_tokens}: {need.slices} slices of "

@@ -100,7 +100,7 @@ def check_memory(stack: StackLaunch, gpus: int, gpu_gib: float) -> dict[str, Any
             f"{stack.max_model_len} tokens are more than the model's {thinker.most_tokens} "
             "positions",
             field="settings.stack.max_model_len",
-            remedy=f"Lower it to {thinker.most_tokens}; for longer files lower picture_short_side",
+            remedy=f"Lower it to {thinker.most_tokens}; for longer files lower picture_long_side",
         )
     plan = {
         "a thinker GPU": _room(

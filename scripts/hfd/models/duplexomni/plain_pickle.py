@@ -45,10 +45,11 @@ def read_plain_pickle(data: bytes, names: Collection[str]) -> Any:
 def _run(data: bytes, names: Collection[str]) -> Any:
     stack: list[Any] = []
     memo: dict[int, Any] = {}
-    for opcode, value, _ in pickletools.genops(data):
+    argument: Any
+    for opcode, argument, _ in pickletools.genops(data):
         name = opcode.name
         if name in _VALUES:
-            stack.append(value)
+            stack.append(argument)
         elif name in _CONSTANTS:
             stack.append(_CONSTANTS[name])
         elif name in _EMPTY:
@@ -56,18 +57,16 @@ def _run(data: bytes, names: Collection[str]) -> Any:
         elif name == "MARK":
             stack.append(_MARK)
         elif name in ("BINPUT", "LONG_BINPUT"):
-            memo[value] = stack[-1]
+            memo[argument] = stack[-1]
         elif name in ("BINGET", "LONG_BINGET"):
-            stack.append(memo[value])
+            stack.append(memo[argument])
         elif name == "GLOBAL":
-            stack.append(_named(value.replace(" ", "."), names))
+            stack.append(_named(argument.replace(" ", "."), names))
         elif name in ("BINPERSID", "REDUCE", "BUILD"):
             del stack[-1 if name == "BINPERSID" else -2 :]
             stack.append(OPAQUE)
         elif name in _TUPLES:
-            items = tuple(stack[-_TUPLES[name] :])
-            del stack[-_TUPLES[name] :]
-            stack.append(items)
+            stack[-_TUPLES[name] :] = [tuple(stack[-_TUPLES[name] :])]
         elif name == "TUPLE":
             stack.append(tuple(_since_mark(stack)))
         elif name in ("APPEND", "APPENDS"):
@@ -88,8 +87,12 @@ def _named(name: str, names: Collection[str]) -> object:
 
 
 def _since_mark(stack: list[Any]) -> list[Any]:
-    """Take everything above the last mark, and the mark."""
-    start = max(place for place, item in enumerate(stack) if item is _MARK)
+    """Take everything above the last mark, and the mark; looks at nothing below it."""
+    start = len(stack) - 1
+    while stack[start] is not _MARK:
+        start -= 1
+        if start < 0:
+            raise LookupError("there is no mark")
     items = stack[start + 1 :]
     del stack[start:]
     return items

@@ -9,29 +9,28 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from contextlib import ExitStack
-from fractions import Fraction
 from pathlib import Path, PurePath
 from typing import Any
 
 from hfd.duplex.events import Metric
-from hfd.duplex.frames import FrameRule, FrameSize
 from hfd.duplex.model import (
     Capabilities,
     DuplexModel,
     Emit,
     Identity,
     ModelBroken,
-    SampleInfo,
 )
-from hfd.duplex.units import Unit
+from hfd.duplex.units import SampleInfo, Unit
 from hfd.errors import HfdError
 from hfd.media_time import samples_to_seconds, seconds_to_samples
 from hfd.models.duplexomni.context import SLICE_SAMPLES, Limits, refuse_unless_fits
+from hfd.models.duplexomni.pictures import frame_rule
+from hfd.models.duplexomni.prompts import S2_SYSTEM_PROMPT
 from hfd.models.duplexomni.settings import StackLaunch, StackUrls, read_settings
 from hfd.models.duplexomni.slices import SliceLoop
 from hfd.models.duplexomni.stack import Stack
 from hfd.models.duplexomni.weights import describe_weights
-from hfd.models.duplexomni.wire import OUTPUT_RATE, SLICE_OUT_SAMPLES
+from hfd.models.duplexomni.wire import OUTPUT_RATE, SLICE_OUT_SAMPLES, SOUND_RULE
 
 CODEC_FRAMES_PER_SLICE = 6
 
@@ -53,14 +52,11 @@ class DuplexOmni(DuplexModel):
             output_rate=OUTPUT_RATE,
             clock=settings.clock,
             voice_origin="native_talker",
-            frame_rule=FrameRule(
-                Fraction(settings.picture_interval * SLICE_SAMPLES),
-                size=FrameSize("short_side", settings.picture_short_side, enlarge=True),
-                jpeg_quality=settings.jpeg_quality,
-            ),
+            frame_rule=frame_rule(settings),
             max_media_s=samples_to_seconds(Limits(0).audios * SLICE_SAMPLES),
             gpus=stack.thinker_tp + stack.talker_tp if isinstance(stack, StackLaunch) else 0,
             codec_hop_samples=SLICE_OUT_SAMPLES // CODEC_FRAMES_PER_SLICE,
+            secrets=(settings.s2.api_key_env,) if settings.s2 and settings.s2.api_key_env else (),
         )
 
     def load(self) -> Identity:
@@ -81,6 +77,9 @@ class DuplexOmni(DuplexModel):
                 "tensor_parallel_size": health.get("tensor_parallel_size"),
                 "servers": "started" if self._settings.stack_is_ours else "running",
                 "s2": "off" if s2 is None else s2.identity,
+                "system_prompt": self._settings.system_prompt,
+                "s2_system_prompt": None if s2 is None else S2_SYSTEM_PROMPT,
+                "sound_rule": SOUND_RULE,
             },
         )
 
@@ -109,6 +108,7 @@ class DuplexOmni(DuplexModel):
                 model=self._model,
                 session_id=f"hfd-{uuid.uuid4().hex}",
                 seed=sample.seed,
+                media_s=sample.media_s,
                 emit=emit,
             )
             held.callback(self._loop.close)
@@ -122,7 +122,7 @@ class DuplexOmni(DuplexModel):
             sample.height,
             self._limits,
             picture_interval=self._settings.picture_interval,
-            short_side=self._settings.picture_short_side,
+            long_side=self._settings.picture_long_side,
         )
         return {
             "slices": need.slices,

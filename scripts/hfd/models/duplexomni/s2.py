@@ -8,13 +8,10 @@ per slice, with a seeded gap between them. It works in real time, so it needs th
 from __future__ import annotations
 
 import base64
-import contextlib
-import http.client
 import json
 import os
 import random
 import re
-import socket
 import threading
 from collections import deque
 from collections.abc import Iterator
@@ -26,16 +23,18 @@ from hfd.errors import HfdError
 from hfd.files import sha256_bytes
 from hfd.media_time import SAMPLE_RATE
 from hfd.models.duplexomni.context import SLICE_SAMPLES
+from hfd.models.duplexomni.prompts import S2_AFTER_FRAMES, S2_SYSTEM_PROMPT
+from hfd.models.http import HttpServer, ServerFailed
 
 MAX_PICTURES = 50
 GAP_S = (0.5, 1.0)
 """Media time between two commands, drawn evenly."""
 COMMAND = re.compile(r"【[^】]*】")
-SYSTEM_PROMPT = (
-    "你是视频通话中的思考层，为正在和用户说话的系统提供话术。根据对话和看到的画面，"
-    "给出简短、口语化、可以直接说出口的句子，每句用【】括起来，最多两句。"
-    "只说画面里已经出现的内容，不重复说过的话；用户用什么语言提问，就用什么语言回答。"
-)
+MOST_ANSWER_BYTES = 2**20
+"""A thought of 2048 tokens is about 600 kB of events."""
+MOST_LINE_BYTES = 2**16
+_MALFORMED = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+"""What reading an answer that is no chat completion may raise."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class S2Settings:
         url: base of an OpenAI-compatible API, ``http(s)://host[:port]/v1``.
         model: its model, which must take pictures.
         api_key_env: environment variable that holds the key; the key is never recorded.
-        timeout_s: longest silence of the endpoint.
+        timeout_s: longest time of one whole thought.
         request: more fields of the request (sampling).
     """
 
@@ -88,7 +87,7 @@ class System2:
         self._settings = settings
         self._gaps = random.Random(seed)
         self._seed = seed
-        self._history: list[dict[str, Any]] = [{"role": "system", "content": SYSTEM_PROMPT}]
+        self._history: list[dict[str, Any]] = [{"role": "system", "content": S2_SYSTEM_PROMPT}]
         self._talk: list[tuple[str, str]] = []
         self._pictures: deque[bytes] = deque(maxlen=MAX_PICTURES)
         self._commands: deque[str] = deque()
@@ -156,7 +155,7 @@ class System2:
             }
             for jpeg in self._pictures
         ]
-        shown.append({"type": "text", "text": "以上是到目前为止的视频画面，按时间排列。"})
+        shown.append({"type": "text", "text": S2_AFTER_FRAMES})
         return [*self._history, {"role": "user", "content": shown}]
 
     def _give(self, thought: _Thought, command: str) -> None:
@@ -187,57 +186,68 @@ class _Thought(threading.Thread):
             "stream": True,
             "seed": seed,
         }
-        self._connection = _connect(settings)
-        self._socket: socket.socket | None = None
-        self._cancelled = False
+        parts = urlsplit(settings.url)
+        self._path = parts.path.rstrip("/") + "/chat/completions"
+        self._server = HttpServer(
+            "S2 endpoint",
+            f"{parts.scheme}://{parts.netloc}",
+            settings.timeout_s,
+            MOST_ANSWER_BYTES,
+        )
+        self._cancelled = threading.Event()
 
     def cancel(self) -> None:
         """Break the connection; the thread ends by itself."""
-        self._cancelled = True
-        if self._socket is not None:
-            with contextlib.suppress(OSError):
-                self._socket.shutdown(socket.SHUT_RDWR)
+        self._cancelled.set()
+        self._server.abort()
 
     def run(self) -> None:
         given = 0
         try:
             for piece in self._pieces():
                 self.said += piece
+                if "】" not in piece:
+                    continue
                 for match in COMMAND.finditer(self.said, given):
                     self._owner._give(self, match[0])
                     given = match.end()
-        except (OSError, http.client.HTTPException, ValueError, LookupError) as error:
+        except (HfdError, *_MALFORMED) as error:
             failure = HfdError(f"S2 failed: {error}", remedy="Mend the endpoint, or set s2: null")
             self._owner._fail(self, failure)
-        finally:
-            self._connection.close()
 
     def _pieces(self) -> Iterator[str]:
         """The answer's words, as the server sends them (server-sent events)."""
         headers = {"Content-Type": "application/json"}
         if (key := self._settings.key()) is not None:
             headers["Authorization"] = f"Bearer {key}"
-        path = urlsplit(self._settings.url).path.rstrip("/") + "/chat/completions"
-        body = json.dumps(self._payload).encode()
-        self._connection.connect()
-        self._socket = self._connection.sock
-        if self._cancelled:
+        if self._cancelled.is_set():
             return
-        self._connection.request("POST", path, body, headers)
-        answer = self._connection.getresponse()
-        if answer.status != 200:
-            raise ValueError(f"{answer.status} {answer.read(500).decode('utf-8', 'replace')}")
-        while line := answer.readline():
-            data = line.decode("utf-8").strip()
-            if not data.startswith("data:") or (data := data[5:].strip()) == "[DONE]":
-                continue
-            choices = json.loads(data).get("choices") or [{}]
-            if content := choices[0].get("delta", {}).get("content"):
-                yield content
+        body = json.dumps(self._payload).encode()
+        with self._server.stream("POST", self._path, body, headers=headers) as reply:
+            if reply.status != 200:
+                words = b"".join(reply.pieces())[:500].decode("utf-8", "replace")
+                raise ServerFailed(f"{reply.status} {words}")
+            for line in _lines(reply.pieces()):
+                data = line.decode("utf-8").strip()
+                if not data.startswith("data:") or (data := data[5:].strip()) == "[DONE]":
+                    continue
+                choices = json.loads(data).get("choices") or [{}]
+                if isinstance(content := choices[0].get("delta", {}).get("content"), str):
+                    content.encode()  # raises what could be sent to nobody (lone surrogates)
+                    yield content
 
 
-def _connect(settings: S2Settings) -> http.client.HTTPConnection:
-    parts = urlsplit(settings.url)
-    secure = parts.scheme == "https"
-    connection = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-    return connection(parts.hostname or "", parts.port, timeout=settings.timeout_s)
+def _lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Whole lines out of a byte stream.
+
+    Raises:
+        ValueError: a line of more than `MOST_LINE_BYTES`.
+    """
+    waiting = bytearray()
+    for piece in pieces:
+        waiting += piece
+        *lines, rest = waiting.split(b"\n")
+        yield from map(bytes, lines)
+        waiting = rest
+        if len(waiting) > MOST_LINE_BYTES:
+            raise ValueError(f"a line of more than {MOST_LINE_BYTES} bytes")

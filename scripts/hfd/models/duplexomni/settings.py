@@ -10,11 +10,9 @@ from urllib.parse import urlsplit
 
 from hfd.duplex.model import Clock
 from hfd.errors import HfdError
+from hfd.models.duplexomni.prompts import S1_SYSTEM_PROMPT
 from hfd.models.duplexomni.s2 import S2Settings
 from hfd.models.settings import Range, Share, make_settings, wrong_setting
-
-SYSTEM_PROMPT = "你是视频通话助手\n你的助手风格是：控场型。\n你的开场方式要求：先短答不展开。"
-"""One of the forms the model was trained with: role, one of 5 styles, one of 4 openings."""
 
 
 @dataclass(frozen=True)
@@ -68,10 +66,13 @@ class Settings:
         clock: ``arrival``: fed in real time, the talker works beside the thinker's next slice;
             ``virtual``: thinker and talker one after the other, their time measured.
         picture_interval: one picture in that many slices (the model was trained with 4).
-        picture_short_side, jpeg_quality: size and quality of a picture.
+        picture_long_side, jpeg_quality: size and quality of a picture.
         system_prompt: the session's first message.
         temperature, max_tokens: sampling of the thinker.
-        request_timeout_s: longest wait for a server.
+        request_timeout_s: longest time of one whole request.
+        max_lag_s: arrival clock: a slice that leaves later than this after it was due fails the
+            sample as ``not_online``.
+        drain_max_s: arrival clock: seconds after the file's end in which everything must be over.
         weights_revision: pinned revision of the weights, for the record.
         s2: the thinking layer, or null for none.
     """
@@ -79,12 +80,14 @@ class Settings:
     stack: StackUrls | StackLaunch
     clock: Clock = "arrival"
     picture_interval: Annotated[int, Range(1, 888)] = 4
-    picture_short_side: Annotated[int, Range(32, 2160)] = 784
+    picture_long_side: Annotated[int, Range(32, 2160)] = 784
     jpeg_quality: Annotated[int, Range(1, 100)] = 85
-    system_prompt: str = SYSTEM_PROMPT
+    system_prompt: str = S1_SYSTEM_PROMPT
     temperature: float = 0.01
     max_tokens: Annotated[int, Range(64, 4096)] = 999
-    request_timeout_s: float = 120.0
+    request_timeout_s: Annotated[float, Range(0.05, 3600)] = 120.0
+    max_lag_s: Annotated[float, Range(0, 3600)] = 0.5
+    drain_max_s: Annotated[float, Range(0, 3600)] = 120.0
     weights_revision: str | None = None
     s2: S2Settings | None = None
 
@@ -102,7 +105,7 @@ def filled(stack: StackUrls | StackLaunch) -> StackUrls | StackLaunch:
     Raises:
         HfdError: such a variable is not set.
     """
-    values = {}
+    values: dict[str, Any] = {}
     for name, value in vars(stack).items():
         values[name] = os.path.expandvars(value) if isinstance(value, str) else value
         if "$" in str(values[name]):

@@ -13,8 +13,10 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,13 +27,17 @@ from hfd.duplex.units import Unit
 from hfd.errors import HfdError
 from hfd.media_time import samples_to_seconds
 from hfd.models.duplexomni.blob import ThinkerBlob
-from hfd.models.duplexomni.pictures import Picture, PictureFeed, jpeg
+from hfd.models.duplexomni.deadlines import Deadlines
+from hfd.models.duplexomni.pictures import Picture, picture_of
+from hfd.models.duplexomni.prompts import EMPTY_REPLY
 from hfd.models.duplexomni.reply import Reply, parse_reply
 from hfd.models.duplexomni.request import RequestBody
 from hfd.models.duplexomni.s2 import System2
 from hfd.models.duplexomni.settings import Settings
 from hfd.models.duplexomni.stack import Stack
-from hfd.models.duplexomni.wire import SLICE_OUT_SAMPLES, ServerFailed, speak, think
+from hfd.models.duplexomni.wire import SLICE_OUT_SAMPLES, SOUND_RULE, forget, speak, think
+from hfd.models.http import ServerFailed
+from hfd.models.sockets.failures import SampleFailure
 from hfd.pcm import to_int16
 
 SILENCE = np.zeros(SLICE_OUT_SAMPLES, np.int16)
@@ -65,9 +71,11 @@ class SliceLoop:
         model: str,
         session_id: str,
         seed: int,
+        media_s: float,
         emit: Emit,
     ) -> None:
         self._settings = settings
+        self._media_s = media_s
         self._stack = stack
         self._session_id = session_id
         self._emit = emit
@@ -82,22 +90,20 @@ class SliceLoop:
         self._drawing = ThreadPoolExecutor(1, "jpeg")
         self._thinking = ThreadPoolExecutor(1, "thinker")
         self._speaking = ThreadPoolExecutor(1, "talker")
-        self._pictures = PictureFeed(
-            settings.picture_interval,
-            lambda frame: jpeg(frame, settings.picture_short_side, settings.jpeg_quality),
-            self._drawing,
-        )
         self._pending: deque[Future[None]] = deque()
         self._ending = threading.Lock()
         self._end: HfdError | None = None  # why no slice is sent any more: the first error
         self._gate = _Gate()
+        self._deadlines = Deadlines(settings.max_lag_s) if settings.clock == "arrival" else None
         self._counts = {"spoken": 0, "empty": 0, "gated": 0, "dropped": 0}
         self._unreadable = 0
         self._last_words = ""
 
     def push(self, unit: Unit) -> None:
         """Take one slice; an error of this or an earlier slice is raised here."""
-        picture = self._pictures.take(unit)
+        if self._deadlines is not None:
+            self._deadlines.is_due(unit, time.monotonic())
+        picture = picture_of(unit, self._settings, self._drawing)
         pcm = to_int16(unit.pcm).tobytes()
         thought = self._thinking.submit(self._think, unit.index, pcm, picture)
         self._pending.append(self._speaking.submit(self._speak, thought))
@@ -107,9 +113,14 @@ class SliceLoop:
             self._pending.popleft().result()
 
     def finish(self) -> Mapping[str, Any]:
-        """Wait for the slices in flight; nothing is generated after the last one."""
+        """Wait for the slices in flight; nothing is generated after the last one.
+
+        Raises:
+            HfdError: an error of a slice, or ``never_ended``.
+        """
         while self._pending:
-            self._pending.popleft().result()
+            self._wait_for(self._pending.popleft())
+        self._stack.served()
         if self._s2 is not None:
             self._s2.wait()
         speaking = bool(self._last_words.strip())
@@ -118,7 +129,23 @@ class SliceLoop:
             "truncated": False,  # whether those words were all it had to say cannot be told
             "slices": self._counts,
             "unreadable_slices": self._unreadable,
+            "sound_rule": SOUND_RULE,
+            **({} if self._deadlines is None else {"wire_lag_ms": self._deadlines.lags()}),
         }
+
+    def _wait_for(self, slice_: Future[None]) -> None:
+        if self._deadlines is None:
+            return slice_.result()
+        limit = self._media_s + self._settings.drain_max_s
+        try:
+            slice_.result(timeout=max(0.0, self._deadlines.zero + limit - time.monotonic()))
+        except FutureTimeout:
+            raise SampleFailure(
+                "never_ended",
+                f"the last slice was not answered {self._settings.drain_max_s:g} s "
+                "after the file's end",
+                remedy="The servers are too slow for real time: more GPUs, or clock: virtual",
+            ) from None
 
     def close(self) -> None:
         """End what is in flight and forget the session on the talker."""
@@ -131,7 +158,7 @@ class SliceLoop:
         for pool in (self._thinking, self._speaking, self._drawing):
             pool.shutdown(wait=True, cancel_futures=True)
         with suppress(HfdError):
-            self._stack.talker.request("DELETE", f"/v1/talker/session/{self._session_id}")
+            forget(self._stack.talker, self._session_id)
 
     def _think(self, index: int, pcm: bytes, picture: Picture | None) -> Thought:
         try:
@@ -145,13 +172,13 @@ class SliceLoop:
         command = self._s2.take(index) if self._s2 else ""
         self._body.add_slice(pcm, image, command)
         began = time.perf_counter()
-        blob, answer = self._ask(first=index == 0)
+        blob, answer = self._ask(index)
         thinker_s = time.perf_counter() - began
-        self._body.add_reply(answer.text)
+        self._body.add_reply(answer.text.strip() or EMPTY_REPLY)
         reply = parse_reply(answer.text)
         gated = self._announce(index, reply)
         if self._s2:
-            self._drive_s2(self._s2, reply, image)
+            self._drive_s2(self._s2, reply, picture)
         self._unreadable += reply.form == "unreadable"
         self._last_words = reply.tts
         facts = {
@@ -165,17 +192,23 @@ class SliceLoop:
             "context_tokens": answer.context_tokens,
             "completion_tokens": answer.completion_tokens,
             "thinker_s": round(thinker_s, 6),
+            **({} if self._deadlines is None else {"lag_ms": self._deadlines.lag_ms(index)}),
         }
         return Thought(index, blob, gated, facts)
 
-    def _ask(self, *, first: bool) -> tuple[bytes, ThinkerBlob]:
+    def _ask(self, index: int) -> tuple[bytes, ThinkerBlob]:
         """One thinker turn; only before the first answer is there a second try."""
+
+        def turn() -> tuple[bytes, ThinkerBlob]:
+            left = None if self._deadlines is None else partial(self._deadlines.left, index)
+            return think(self._stack.thinker, self._session_id, *self._body.parts, left=left)
+
         try:
-            return think(self._stack.thinker, self._session_id, *self._body.parts)
+            return turn()
         except ServerFailed:
-            if not first or self._end is not None:
+            if index > 0 or self._end is not None:
                 raise
-            return think(self._stack.thinker, self._session_id, *self._body.parts)
+            return turn()
 
     def _announce(self, index: int, reply: Reply) -> bool:
         """Emit a slice's decisions and words; True if its sound is not to be heard."""
@@ -192,9 +225,9 @@ class SliceLoop:
                 self._emit(Control(kind, input_seq=index))
             return self._gate.shut
 
-    def _drive_s2(self, s2: System2, reply: Reply, image: bytes | None) -> None:
-        if image is not None:
-            s2.saw(image)
+    def _drive_s2(self, s2: System2, reply: Reply, picture: Picture | None) -> None:
+        if picture is not None and picture.s2_jpeg is not None:
+            s2.saw(picture.s2_jpeg.result())
         s2.heard("User", reply.asr)
         s2.heard("Agent", reply.tts)
         if reply.think:
@@ -228,9 +261,16 @@ class SliceLoop:
             else:
                 status = "gated" if thought.gated else "spoken"
             if status != "dropped":
-                self._emit(Audio(sound if status == "spoken" else SILENCE, thought.index))
+                heard = sound.pcm if sound is not None and status == "spoken" else SILENCE
+                self._emit(Audio(heard, thought.index))
         self._counts[status] += 1
-        facts = {**thought.facts, "talker_s": round(talker_s, 6), "status": status, "talker": turn}
+        facts = {
+            **thought.facts,
+            "talker_s": round(talker_s, 6),
+            "status": status,
+            "talker": turn,
+            "talker_sha256": None if sound is None else sound.talker_sha256,
+        }
         self._emit(Metric("slice", facts, input_seq=thought.index))
 
     def _stop_if_ended(self) -> None:
@@ -245,12 +285,9 @@ class SliceLoop:
             return self._end
 
     def _named(self, index: int, error: HfdError) -> HfdError:
-        """The error with its slice, and with the death notice if a server of ours has died."""
+        """The error with its slice, and with what the log of a server of ours says of it."""
         if isinstance(error, ServerFailed):
-            try:
-                self._stack.check()
-            except HfdError as death:
-                error = death
+            error = self._stack.explained(error)
         return HfdError(error.problem, file=error.file, field=f"slice {index}", remedy=error.remedy)
 
 

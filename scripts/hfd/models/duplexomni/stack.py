@@ -8,18 +8,25 @@ import shutil
 import subprocess
 import tempfile
 import time
+import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from hfd.errors import HfdError
+from hfd.models.duplexomni.context import SLICE_SAMPLES
 from hfd.models.duplexomni.memory import check_memory
+from hfd.models.duplexomni.request import RequestBody
 from hfd.models.duplexomni.settings import Settings, StackLaunch, StackUrls, filled
-from hfd.models.duplexomni.wire import Endpoint
+from hfd.models.duplexomni.wire import Endpoint, forget, speak, think
+from hfd.models.http import ServerFailed
+from hfd.models.media import grey_jpeg
 from hfd.models.servers import ChildServer, ServerSpec, gpu_environment, start_all
 
 DEATH_NOTICE_S = 1.0
+MOST_FAULTS = 3
+"""Samples in a row that the servers, not the samples, may spoil."""
 
 
 class Stack:
@@ -37,13 +44,15 @@ class Stack:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._children: list[ChildServer] = []
+        self._faults: list[HfdError] = []  # of the last samples, in a row
+        self._model = ""
 
     def start(self) -> dict[str, Any]:
-        """Bring the servers up and ask the thinker about itself (its /health).
+        """Bring the servers up, ask the thinker about itself (its /health), and take one turn.
 
         Raises:
-            HfdError: the weights do not fit the GPUs, a server does not come up, or what answers
-                is not this model's thinker.
+            HfdError: the weights do not fit the GPUs, a server does not come up or takes no turn,
+                or what answers is not this model's thinker.
         """
         self.settings = stack = filled(self._settings.stack)
         if isinstance(stack, StackLaunch):
@@ -64,27 +73,98 @@ class Stack:
                 field="settings.stack.thinker_url",
                 remedy="Name the authors' server_thinker.py, not the orchestrator",
             )
+        self._model = health["model"]
+        with self.session():
+            self._warm_up()
         return health
 
     def ensure(self) -> None:
-        """Start again what has died since the last sample; servers of others must answer.
+        """Servers that work, before a sample.
+
+        What has died is started again. After a sample that the servers spoiled, they must take a
+        turn of silence first: an engine may be dead behind an HTTP server that is not. Servers of
+        ours that cannot are started again, once for each such sample.
 
         Raises:
-            HfdError: a server does not come up, or one that is not ours is gone.
+            HfdError: a server does not come up, does not take the turn, or one that is not ours is
+                gone; or the last `MOST_FAULTS` samples were all spoiled by the servers.
         """
+        if len(self._faults) >= MOST_FAULTS:
+            raise HfdError(
+                f"the last {MOST_FAULTS} samples all ended by a fault of the servers: "
+                f"{self._faults[-1].problem}"
+            )
         restarted = [child.ensure() for child in self._children]
         if any(restarted):
             self._connect()
+        if self._faults or any(restarted):
+            try:
+                self._warm_up()
+            except HfdError as error:
+                self._start_again(error)
         self.thinker.health()
         self.talker.health()
 
-    def check(self) -> None:
-        """Raise the death notice of a server of ours that has just ended."""
+    def served(self) -> None:
+        """A sample came to its end."""
+        self._faults.clear()
+
+    def explained(self, error: ServerFailed) -> HfdError:
+        """Count a fault of the servers; returns it with the reason in the log of a server of ours.
+
+        If one has just died, that is the reason.
+        """
+        explained = self._explained(error)
+        self._faults.append(explained)
+        return explained
+
+    def _explained(self, error: ServerFailed) -> HfdError:
         deadline = time.monotonic() + DEATH_NOTICE_S
         while self._children and time.monotonic() < deadline:
-            for child in self._children:
-                child.check()
+            try:
+                for child in self._children:
+                    child.check()
+            except HfdError as death:
+                return death
             time.sleep(0.05)
+        reasons = [
+            f"{child.spec.name} says {reason!r} ({child.log})"
+            for child in self._children
+            if (reason := child.reason())
+        ]
+        if not reasons:
+            return error
+        return HfdError(f"{error.problem}; {'; '.join(reasons)}", remedy=error.remedy)
+
+    def _start_again(self, error: HfdError) -> None:
+        """Replace servers that are up but do not work."""
+        if not self._children:
+            raise HfdError(
+                f"the servers are up but take no turn: {error.problem}",
+                remedy="Read their logs and start them again",
+            ) from error
+        for child in self._children:
+            child.restart()
+        for child in self._children:
+            child.wait_ready()
+        self._connect()
+        self._warm_up()
+
+    def _warm_up(self) -> None:
+        """One turn of silence through both servers, outside every sample's clock.
+
+        Raises:
+            HfdError: it is not answered, with what the servers' logs say.
+        """
+        wait_s = self._settings.request_timeout_s
+        if isinstance(self.settings, StackLaunch):
+            wait_s = self.settings.ready_timeout_s
+        thinker, talker = self._endpoints(wait_s)
+        try:
+            take_turn(thinker, talker, self._settings, self._model)
+        except HfdError as error:
+            problem = f"no warm-up turn: {error.problem}"
+            raise self._explained(ServerFailed(problem, remedy=error.remedy)) from error
 
     @contextmanager
     def session(self) -> Iterator[None]:
@@ -104,21 +184,47 @@ class Stack:
             child.stop()
 
     def _connect(self) -> None:
-        stack, timeout_s = self.settings, self._settings.request_timeout_s
+        self.thinker, self.talker = self._endpoints(self._settings.request_timeout_s)
+
+    def _endpoints(self, timeout_s: float) -> tuple[Endpoint, Endpoint]:
+        stack = self.settings
         if isinstance(stack, StackUrls):
-            urls = (stack.thinker_url, stack.talker_url)
+            thinker, talker = stack.thinker_url, stack.talker_url
         else:
-            urls = tuple(f"http://127.0.0.1:{child.port}" for child in self._children)
-        self.thinker = Endpoint("thinker", urls[0], timeout_s)
-        self.talker = Endpoint("talker", urls[1], timeout_s)
+            thinker, talker = (f"http://127.0.0.1:{child.port}" for child in self._children)
+        return Endpoint("thinker", thinker, timeout_s), Endpoint("talker", talker, timeout_s)
+
+
+def take_turn(thinker: Endpoint, talker: Endpoint, settings: Settings, model: str) -> None:
+    """One slice of silence with a grey video frame, in a session of its own.
+
+    Raises:
+        HfdError: a server does not answer it as it should.
+    """
+    session_id = f"hfd-warm-up-{uuid.uuid4().hex}"
+    body = RequestBody(
+        model=model,
+        session_id=session_id,
+        system_prompt=settings.system_prompt,
+        temperature=settings.temperature,
+        max_tokens=settings.max_tokens,
+    )
+    side = settings.picture_long_side
+    body.add_slice(bytes(2 * SLICE_SAMPLES), grey_jpeg(side, side * 9 // 16), "")
+    try:
+        blob, _ = think(thinker, session_id, *body.parts)
+        speak(talker, session_id, blob)
+    finally:
+        with suppress(HfdError):
+            forget(talker, session_id)
 
 
 def _thinker_spec(stack: StackLaunch) -> ServerSpec:
     return ServerSpec(
         "duplexomni-thinker",
-        (stack.python, str(Path(stack.server_root) / "serving_core" / "server_thinker.py")),
+        [stack.python, str(Path(stack.server_root) / "serving_core" / "server_thinker.py")],
         "http://127.0.0.1:{port}/health",
-        gpus=tuple(range(stack.thinker_tp)),
+        gpus=list(range(stack.thinker_tp)),
         env={
             "THINKER_HOST": "127.0.0.1",
             "THINKER_PORT": "{port}",
@@ -133,14 +239,14 @@ def _thinker_spec(stack: StackLaunch) -> ServerSpec:
 
 
 def _talker_spec(stack: StackLaunch) -> ServerSpec:
-    gpus = tuple(range(stack.thinker_tp, stack.thinker_tp + stack.talker_tp))
+    gpus = list(range(stack.thinker_tp, stack.thinker_tp + stack.talker_tp))
     return ServerSpec(
         "duplexomni-talker",
-        (
+        [
             stack.python,
             str(Path(stack.server_root) / "serving_core" / "server_talker.py"),
             *("--host", "127.0.0.1", "--port", "{port}", "--tp", str(stack.talker_tp)),
-        ),
+        ],
         "http://127.0.0.1:{port}/health",
         gpus=gpus,
         env={
@@ -155,6 +261,8 @@ def _talker_spec(stack: StackLaunch) -> ServerSpec:
             "TALKER_MTP_SUBPROC_TP": "1",
             "TALKER_MTP_GPU_MEM_UTIL": str(stack.mtp_gpu_share),
             "TALKER_MTP_PROFILE": "0",
+            "TALKER_MTP_VERBOSE_LOG": "0",
+            "TALKER_MTP_WORKER_VERBOSE": "0",
         },
         ready_timeout_s=stack.ready_timeout_s,
     )

@@ -75,7 +75,7 @@ def _header(file: Path) -> Mapping[str, Any]:
             (length,) = struct.unpack("<Q", stream.read(8))
             if length > MAX_HEADER_BYTES:
                 raise ValueError(f"header of {length} bytes")
-            entries = json.loads(stream.read(length))
+            entries: dict[str, Any] = json.loads(stream.read(length))
         entries.pop("__metadata__", None)
         expected = 8 + length + max((e["data_offsets"][1] for e in entries.values()), default=0)
     except (OSError, struct.error, ValueError, LookupError, TypeError, AttributeError) as error:

@@ -22,9 +22,13 @@ from typing import Any
 
 import numpy as np
 
-from tests.models.duplexomni.torch_archive import first_storage, torch_archive
+from tests.fakes.torch_archive import first_storage, torch_archive
 
 SLICE_OUT = 11520
+TALKER_OUT = 11520 - 555
+"""What the real talker makes of six frames (Hugging Face's Code2Wav; tests/peers shows it)."""
+WARM_UP = "hfd-warm-up-"
+"""Sessions that begin so are the runner's warm-up turns; they are counted apart."""
 MODEL = "/weights/duplexomni"
 
 
@@ -162,6 +166,8 @@ class Thinker(_Server):
         self.light, self.model = light, model
         self.requests: list[Request] = []
         self.posts = 0
+        self.warm_ups = 0
+        self.dead = False  # as with an engine that died behind its HTTP server
         super().__init__(port)
 
     def get(self, path: str) -> dict[str, Any]:
@@ -172,9 +178,21 @@ class Thinker(_Server):
             "tensor_parallel_size": 4,
         }
 
+    def _warm_up(self, payload: dict[str, Any]) -> tuple[int, dict[str, str], bytes]:
+        if self.dead:
+            return 500, {}, b"Internal Server Error"
+        self.warm_ups += 1
+        _checked(payload["messages"], 0)
+        blob = thinker_blob(payload["session_id"], dict_text(), 0, 100)
+        return 200, {"X-Thinker-Session-Id": payload["session_id"]}, blob
+
     def post(self, path: str, body: bytes) -> tuple[int, dict[str, str], bytes] | None:
         assert path == "/internal/chat_turn"
+        if WARM_UP.encode() in body[:400]:
+            return self._warm_up(json.loads(body))
         self.posts += 1
+        if self.dead:
+            return 500, {}, b"Internal Server Error"
         if self.light:  # benchmarks: do not parse megabytes
             index = len(self.requests)
             self.requests.append(Request([], b"", None, "", len(body)))
@@ -221,7 +239,7 @@ class Talker(_Server):
         *,
         silent: Callable[[int], bool] = lambda index: False,
         delay_s: Callable[[int], float] = lambda index: 0.0,
-        samples: int = SLICE_OUT,
+        samples: int = TALKER_OUT,
         die_at: int | None = None,
         port: int = 0,
     ) -> None:
@@ -231,11 +249,14 @@ class Talker(_Server):
         super().__init__(port)
 
     def post(self, path: str, body: bytes) -> tuple[int, dict[str, str], bytes] | None:
+        session = path.removeprefix("/internal/talker/turn/")
+        if session.startswith(WARM_UP):
+            return 204, {"X-Talker-Meta": "{}"}, b""
         index = int(np.frombuffer(first_storage(body), np.float16)[0])
         if index == self.die_at:
             threading.Thread(target=self.die).start()
             return None
-        self.heard.append(Heard(path.removeprefix("/internal/talker/turn/"), index))
+        self.heard.append(Heard(session, index))
         time.sleep(self.delay_s(index))
         silent = self.silent(index)
         meta = {"valid_turn": not silent, "eos_emitted": True, "layer0_steps": 5 if silent else 6}
@@ -246,7 +267,9 @@ class Talker(_Server):
         return 200, {**headers, "Content-Type": "audio/wav"}, _wav(sound)
 
     def delete(self, path: str) -> None:
-        self.forgotten.append(path.removeprefix("/v1/talker/session/"))
+        session = path.removeprefix("/v1/talker/session/")
+        if not session.startswith(WARM_UP):
+            self.forgotten.append(session)
 
 
 def thinker_blob(session: str, text: str, index: int, prompt_tokens: int) -> bytes:

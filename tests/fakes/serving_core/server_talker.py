@@ -5,7 +5,7 @@ import json
 import os
 from pathlib import Path
 
-from tests.models.duplexomni.reference import Talker
+from tests.fakes.duplexomni import Talker
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--host", required=True)
