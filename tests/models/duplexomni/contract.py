@@ -3,8 +3,8 @@
 from contextlib import contextmanager
 
 from tests.contract.case import Case
+from tests.fakes.duplexomni import Talker, Thinker
 from tests.models.duplexomni.conftest import settings_for
-from tests.models.duplexomni.reference import Talker, Thinker
 
 
 @contextmanager
