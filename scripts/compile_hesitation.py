@@ -31,8 +31,8 @@ def main(argv: list[str] | None = None) -> None:
         raise HfdError(
             "the row has changed since this run began", file=sample.place, remedy="Run it again"
         )
-    for warning in compile_sample(sample, args.video, args.adapter, args.full_first_question):
-        print(f"warning: {sample.sample_id}: {warning}")
+    for note in compile_sample(sample, args.video, args.adapter, args.full_first_question):
+        print(f"note: {sample.sample_id}: {note}")
     print(f"{sample.sample_id}: compiled to {args.video}")
 
 

@@ -17,13 +17,13 @@ import av
 import numpy as np
 
 from hfd.data.adapter import read_adapter
+from hfd.data.compiled_tracks import read_sound
 from hfd.data.manifest import Sample, read_manifest
 from hfd.duplex.model import DuplexModel
 from hfd.errors import HfdError, run_cli
 from hfd.files import write_json
 from hfd.jobs.spec import ModelSpec
 from hfd.judge.probe import needle_reach, overall, prefix_invariance
-from hfd.judge.reference import decode_sound
 from hfd.judge.trace import Trace, read_trace
 from hfd.judge.verdict import Verdict, unknown
 from hfd.media_time import SAMPLE_RATE
@@ -78,7 +78,7 @@ class Bench:
 
 def prefix(bench: Bench, sample: Sample, scratch: Path) -> Verdict:
     """A6: the sound changed only after T."""
-    sound = decode_sound(sample.video)
+    sound = read_sound(sample.video)
     kept = bench.trace(sample, scratch / "kept", sound)
     end = middle(kept)
     if end is None:
@@ -95,7 +95,7 @@ def needle(bench: Bench, sample: Sample, scratch: Path) -> Verdict:
         return unknown("the adapter does not say when the user speaks")
     first = events[0]
     end = first.end if len(events) > 1 else (first.start + first.end) / 2
-    sound = decode_sound(sample.video)
+    sound = read_sound(sample.video)
     kept = bench.trace(sample, scratch / "kept", sound)
     again = bench.trace(sample, scratch / "again", sound)
     changed = bench.trace(sample, scratch / "changed", changed_between(sound, 0.0, end))

@@ -15,10 +15,10 @@ import numpy as np
 import soundfile
 import soxr
 
+from hfd.data.compiled_tracks import read_sound
 from hfd.data.manifest import Sample, read_manifest
 from hfd.errors import HfdError, run_cli
 from hfd.files import atomic_path, atomic_write, read_json
-from hfd.judge.reference import decode_sound
 from hfd.media_time import SAMPLE_RATE
 
 RATE = 24_000
@@ -49,7 +49,7 @@ def render(sample: Sample, source: Path, target: Path) -> None:
     """One result as ``<id>.mp4`` with a caption track, and the captions as ``<id>.srt``."""
     result = read_json(source / "result.json")
     assistant, rate = soundfile.read(source / "assistant_audio.wav", dtype="int16")
-    stereo = _stereo(decode_sound(sample.video), assistant, rate)
+    stereo = _stereo(read_sound(sample.video), assistant, rate)
     seconds = len(stereo) / RATE
     srt = captions([(event["t"], event["delta"]) for event in result["text_events"]])
     with tempfile.TemporaryDirectory() as folder, atomic_path(target) as part:

@@ -8,11 +8,11 @@ from importlib import metadata
 from pathlib import Path
 
 import av
+import imageio_ffmpeg
 import numpy as np
 import soundfile
 
-from hfd.data.encode import ffmpeg_exe
-
+FFMPEG = imageio_ffmpeg.get_ffmpeg_exe()
 _BITS = 10
 _BLOCK = 16
 
@@ -51,7 +51,7 @@ def decoded_luma(path: Path) -> list[np.ndarray]:
 
 def decoded_pcm(path: Path) -> np.ndarray:
     """The sound as int16, as the ffmpeg binary decodes it."""
-    command = [ffmpeg_exe(), "-nostdin", "-v", "error", "-i", f"file:{path}"]
+    command = [FFMPEG, "-nostdin", "-v", "error", "-i", f"file:{path}"]
     command += ["-map", "0:a", "-f", "s16le", "-"]
     done = subprocess.run(command, capture_output=True, check=True, stdin=subprocess.DEVNULL)
     return np.frombuffer(done.stdout, "<i2")
@@ -92,7 +92,14 @@ def constant(fps: Fraction | int, count: int) -> list[Fraction]:
 
 def run_ffmpeg(*arguments: str | Path) -> None:
     """Run the ffmpeg binary on test material."""
-    command = [ffmpeg_exe(), "-nostdin", "-v", "error", "-y", *map(str, arguments)]
+    command = [
+        FFMPEG,
+        "-nostdin",
+        "-v",
+        "error",
+        "-y",
+        *map(str, arguments),
+    ]
     subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
 
 

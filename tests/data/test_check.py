@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import av
 import jsonschema
 import numpy as np
 import pytest
@@ -86,8 +87,8 @@ def test_an_honest_sample_passes_every_rule(subject: Subject) -> None:
     verdict = check(subject)
     assert wrong(verdict) == {}
     assert {f["rule"] for f in verdict["findings"]} >= {
-        *("adapter", "readable", "format", "grid", "length", "duration", "padding"),
-        *("events", "sound", "deny_list", "record"),
+        *("adapter", "readable", "format", "grid", "sound_times", "length", "duration"),
+        *("padding", "events", "sound", "deny_list", "record"),
     }
     assert (verdict["frames"], verdict["samples"], verdict["media_s"]) == (25, 80_000, 5.0)
     assert (verdict["width"], verdict["height"]) == (320, 180)
@@ -277,3 +278,60 @@ def test_an_old_video_on_the_deny_list_fails(subject: Subject, tmp_path: Path) -
     listed.write_text("not a hash\n")
     with pytest.raises(HfdError, match=r"old.txt:1"):
         read_deny_list(listed)
+
+
+def with_hole(subject: Subject, samples: int, name: str, at_s: float = 1.2) -> Subject:
+    """The sample with its sound from `at_s` on moved by some samples; its packets are kept."""
+    video = subject.video.with_name(name)
+    with (
+        av.open(str(subject.video)) as source,
+        av.open(str(video), "w", options={"strict": "experimental"}) as target,
+    ):
+        streams = {s.index: target.add_stream_from_template(s) for s in source.streams}
+        packets = [packet for packet in source.demux() if packet.size]
+        packets.sort(key=lambda packet: packet.dts * packet.time_base)
+        for packet in packets:
+            if packet.stream.type == "audio" and packet.pts * packet.time_base >= at_s:
+                packet.pts += samples
+                packet.dts += samples
+            packet.stream = streams[packet.stream.index]
+            target.mux(packet)
+    return replace(subject, video=video, adapter=foreign_adapter(subject))
+
+
+def streamed(subject: Subject) -> np.ndarray | None:
+    """The sound that a model is sent, or None if the file cannot be streamed."""
+    try:
+        units = list(read_units(subject.video, 1280))
+    except HfdError:
+        return None
+    return to_int16(np.concatenate([unit.pcm[: unit.valid_samples] for unit in units]))
+
+
+@pytest.mark.parametrize("container", ["mp4", "mkv"])
+@pytest.mark.parametrize("samples", [16, 640, 800, -640, 960, -960, 8000])
+def test_a_hole_in_the_sound_is_placed_or_refused_as_the_reader_does(
+    samples: int, container: str, subject: Subject
+) -> None:
+    whole = decoded_pcm(subject.video)
+    holed = with_hole(subject, samples, f"hole.{container}")
+    verdict, sent = check(holed), streamed(holed)
+    assert (sent is None) == (abs(samples) > 800) == (verdict["status"] == "fail"), verdict
+    if sent is None:
+        assert "sound jumps from 1.2" in message(verdict, "readable")
+        return
+    assert verdict["pcm_sha256"] == sha256_bytes(sent.tobytes())
+    moved = samples if abs(samples) > 32 else 0
+    assert wrong(verdict).get("sound_times") == ("suspect" if moved else None)
+    last = sent[22_000 + moved : 24_000 + moved]  # the end of the second question
+    assert np.array_equal(last, whole[22_000:24_000]), "what follows lies at its time"
+
+
+def test_frames_that_cannot_be_decoded_are_missed_by_the_check_too(subject: Subject) -> None:
+    """An edit list that hides the first second: packets are there, frames are not."""
+    cut = delivered(subject, name="cut.mp4")
+    video = cut.video.with_name("hidden.mp4")
+    run_ffmpeg("-ss", "0.6", "-i", cut.video, "-c", "copy", "-strict", "-2", video)
+    hidden = replace(cut, video=video)
+    assert streamed(hidden) is None
+    assert check(hidden)["status"] == "fail"

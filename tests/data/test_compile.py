@@ -375,18 +375,16 @@ def test_a_row_that_changed_since_the_run_began_is_refused(raw: Raw) -> None:
     assert done.returncode == 1 and "changed since" in done.stderr
 
 
-def test_a_hanging_ffmpeg_is_given_up(raw: Raw, monkeypatch: pytest.MonkeyPatch) -> None:
-    stuck = raw.root / "ffmpeg"
-    stuck.write_text("#!/bin/sh\nexec sleep 60\n")
-    stuck.chmod(0o755)
-    monkeypatch.setattr("hfd.data.encode.ffmpeg_exe", lambda: str(stuck))
-    monkeypatch.setattr("hfd.data.encode.time_limit", lambda *_: 0.5)
-    assert "not compiled after" in refusal(raw)
+def test_a_source_that_takes_too_long_is_given_up(
+    raw: Raw, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hfd.data.encode.time_limit", lambda *_: -1)
+    assert "was not compiled in time" in refusal(raw)
 
 
-def test_another_package_named_ffmpeg_is_told_apart(raw: Raw) -> None:
+def test_another_package_named_ffmpeg_is_no_matter(raw: Raw) -> None:
     (raw.root / "ffmpeg.py").write_text("VERSION = 1\n")
     raw.write(raw.row("-s"))
     environment = os.environ | {"PYTHONPATH": str(raw.root)}
-    done = subprocess.run(command(raw), capture_output=True, text=True, env=environment)
-    assert done.returncode == 1 and "not ffmpeg-python" in done.stderr
+    subprocess.run(command(raw), check=True, env=environment)
+    assert (raw.root / "out/a.json").exists()

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import probe
+from hfd.data.compiled_tracks import read_sound
 from hfd.duplex.events import Audio, Text
 from hfd.jobs.spec import ModelSpec
 from hfd.judge.probe import Probes, read_probes
-from hfd.judge.reference import decode_sound
 from hfd.judge.rules import judge_model
 from hfd.judge.rules.rule import SetCase
 from hfd.judge.sample import Record
@@ -26,7 +26,7 @@ class Peeker(Talker):
     def open(self, sample, emit):
         super().open(sample, emit)
         video = sample.scratch.parent.with_suffix(".mp4")
-        sound = decode_sound(video).astype(np.float64)
+        sound = read_sound(video).astype(np.float64)
         self.secret = f"{np.abs(sound[-60_000:]).mean():.0f} "
 
     def push(self, unit):
@@ -112,7 +112,7 @@ def test_only_a_model_that_remembers_the_beginning_is_proven_to(
 
 def test_the_changed_file_differs_from_the_original_only_after_t(world, tmp_path):
     video = world.samples[5].video
-    sound = decode_sound(video)
+    sound = read_sound(video)
     end = 4.0
     changed = tmp_path / "changed.mp4"
     probe.with_sound(video, probe.changed_between(sound, end, None), changed)
@@ -127,7 +127,7 @@ def test_the_changed_file_differs_from_the_original_only_after_t(world, tmp_path
 
 @pytest.mark.parametrize("span", [(0.0, 0.3), (0.0, 1.5), (4.0, None), (6.6, None)])
 def test_a_changed_part_is_another_sound_and_the_rest_is_the_same(world, span):
-    sound = decode_sound(world.samples[5].video)
+    sound = read_sound(world.samples[5].video)
     changed = probe.changed_between(sound, *span)
     differ = np.flatnonzero(sound != changed) / 16_000
     assert len(changed) == len(sound) and len(differ) > 1000

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Set
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,6 @@ from hfd.media_time import FPS, PICTURE_SAMPLES, SAMPLE_RATE
 
 _AAC_EXTRA = 1024
 """Samples that the last AAC frame may add; readers cut them at the last picture's end."""
-_GRID_S = Fraction(1, 1000)
 _DURATION_S = 0.001
 _ROUNDED_S = 0.1
 
@@ -61,7 +59,8 @@ def check_sample(subject: Subject, denied: Set[str] = frozenset()) -> dict[str, 
     pcm = None
     if found and found.frames:
         pcm = _to_length(found.pcm, found.frames * PICTURE_SAMPLES)
-        findings += [_format(found), _grid(found), _length(found), _duration(found, subject)]
+        findings += [_format(found), _grid(found), _sound_times(found)]
+        findings += [_length(found), _duration(found, subject)]
         findings.append(check_tail(found, pcm))
         if adapter:
             events = check_events(adapter, subject.task, len(pcm))
@@ -144,11 +143,24 @@ def _format(found: Decoded) -> Finding:
 
 
 def _grid(found: Decoded) -> Finding:
-    for k, time in enumerate(found.times):
-        if abs(time - Fraction(k, FPS)) > _GRID_S:
-            message = f"picture {k} lies at {float(time):.3f} s, not at {k / FPS:.1f} s"
-            return Finding("grid", "fail", message, {"picture": k, "time_s": float(time)})
+    if found.off_grid:
+        return Finding("grid", "fail", found.off_grid)
     return Finding("grid", "ok", "picture k lies at k/5 s")
+
+
+def _sound_times(found: Decoded) -> Finding:
+    """Sound lies where its time stamps say, up to a limit; beyond it the file is not readable."""
+    evidence = {"holes": [[hole.at, hole.samples] for hole in found.holes]}
+    if not found.holes:
+        return Finding("sound_times", "ok", "the sound has no holes", evidence)
+    first = found.holes[0]
+    kind = "a hole" if first.samples > 0 else "an overlap"
+    more = f", and {len(found.holes) - 1} more" if len(found.holes) > 1 else ""
+    message = (
+        f"{kind} of {abs(first.samples) / SAMPLE_RATE:.3f} s in the sound at "
+        f"{first.at / SAMPLE_RATE:.3f} s{more}: placed as the time stamps say"
+    )
+    return Finding("sound_times", "suspect", message, evidence)
 
 
 def _length(found: Decoded) -> Finding:

@@ -2,25 +2,76 @@
 
 from __future__ import annotations
 
-import wave
-from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
 from hfd.data.adapter import ADAPTER_SCHEMA
 from hfd.data.decode import Decoded, decode, pcm_digest
-from hfd.data.encode import encode, ffmpeg_version
+from hfd.data.encode import compiled_frames, encode, ffmpeg_version
 from hfd.data.raw import COMPILER, RawSample
 from hfd.data.sound import Recording, Track, build_track, probe_recording
-from hfd.data.source_video import probe_video
+from hfd.data.source_video import SourceVideo, probe_video
 from hfd.data.timeline import Clip, Timeline, hesitation_timeline
 from hfd.errors import HfdError
 from hfd.files import atomic_path, sha256_file, write_json
 from hfd.media_time import FPS, PAD_PICTURES, SAMPLE_RATE, samples_to_seconds
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One row whose sources have been looked at: all that is known before a frame is decoded.
+
+    Attributes:
+        sample: the row.
+        source: its video.
+        recordings: the recording of each question.
+        timeline: where everything lies in the compiled file.
+        track: the finished sound.
+    """
+
+    sample: RawSample
+    source: SourceVideo
+    recordings: tuple[Recording, ...]
+    timeline: Timeline
+    track: Track
+
+
+def plan_sample(sample: RawSample, full_first_question: str = "refuse") -> Plan:
+    """Look at a row's sources and lay out its compiled file.
+
+    Args:
+        sample: the row; its files must be there.
+        full_first_question: ``refuse`` or ``warn``, see `hesitation_timeline`.
+
+    Raises:
+        HfdError: the row, the video's packets or a recording are not as they must be.
+    """
+    source = probe_video(sample.video)
+    recordings = tuple(probe_recording(event) for event in sample.events)
+    lengths = [recording.seconds for recording in recordings]
+    timeline = hesitation_timeline(sample, lengths, source.end, full_first_question)
+    track = build_track(timeline, recordings)
+    return Plan(sample, source, recordings, timeline, track)
+
+
+def try_sample(sample: RawSample, full_first_question: str = "refuse") -> list[str]:
+    """Everything that compiling does with the sources, without compiling; nothing is written.
+
+    Returns:
+        What compiling would change or finds odd, one sentence each.
+
+    Raises:
+        HfdError: compiling would refuse the row, with this error.
+    """
+    plan = plan_sample(sample, full_first_question)
+    changes: list[str] = []
+    for _ in compiled_frames(plan.source, plan.timeline, changes):
+        pass
+    return [*changes, *plan.track.changes, *plan.timeline.warnings]
 
 
 def compile_sample(
@@ -35,31 +86,24 @@ def compile_sample(
         full_first_question: ``refuse`` or ``warn``, see `hesitation_timeline`.
 
     Returns:
-        What is odd but not wrong, one sentence each; also written into the adapter.
+        What was changed and what is odd, one sentence each; also written into the adapter.
 
     Raises:
         HfdError: anything in the row, the sources or the finished video is not as it must be;
             then neither file is written or changed.
     """
-    source = probe_video(sample.video)
-    recordings = [probe_recording(event.audio) for event in sample.events]
-    lengths = [recording.seconds for recording in recordings]
-    timeline = hesitation_timeline(sample, lengths, source.end, full_first_question)
-    track = build_track(timeline, recordings)
+    plan = plan_sample(sample, full_first_question)
     with atomic_path(video) as part:
-        with TemporaryDirectory(prefix=".compile-", dir=part.parent) as folder:
-            wav = Path(folder) / "track.wav"
-            _write_wav(wav, track.pcm)
-            encode(source, wav, timeline, part)
+        changes = encode(plan.source, plan.track.pcm, plan.timeline, part)
         found = decode(part)
-        verify(found, timeline, track.pcm, video)
+        verify(found, plan.timeline, plan.track.pcm, video)
         hashes = {
             "video_sha256": sha256_file(part),
             "pcm_sha256": pcm_digest(found.pcm),
             "frames_sha256": found.frames_sha256,
         }
-    write_json(adapter, _adapter(sample, timeline, track, recordings, hashes))
-    return timeline.warnings
+    write_json(adapter, _adapter(plan, [*changes, *plan.track.changes], hashes))
+    return (*changes, *plan.track.changes, *plan.timeline.warnings)
 
 
 def verify(found: Decoded, timeline: Timeline, pcm: np.ndarray, path: Path) -> None:
@@ -97,13 +141,8 @@ def source_hashes(sample: RawSample) -> dict[str, str]:
     return {name: sha256_file(path) for name, path in files.items()}
 
 
-def _adapter(
-    sample: RawSample,
-    timeline: Timeline,
-    track: Track,
-    recordings: Sequence[Recording],
-    hashes: dict[str, str | None],
-) -> dict[str, Any]:
+def _adapter(plan: Plan, changes: list[str], hashes: dict[str, str | None]) -> dict[str, Any]:
+    sample, timeline = plan.sample, plan.timeline
     first, second = timeline.clips
     return {
         "schema": ADAPTER_SCHEMA,
@@ -119,12 +158,13 @@ def _adapter(
             "recipe": sample.recipe,
             "ffmpeg": ffmpeg_version(),
             "sources_sha256": source_hashes(sample),
-            "source_rates": [recording.rate for recording in recordings],
+            "source_rates": [recording.rate for recording in plan.recordings],
             **hashes,
             "body_frames": timeline.body,
             "frames": timeline.pictures,
             "samples": timeline.samples,
-            "clipped_samples": track.clipped,
+            "clipped_samples": plan.track.clipped,
+            "changes": changes,
             "warnings": list(timeline.warnings),
         },
         "raw": dict(sample.row),
@@ -141,11 +181,3 @@ def _event(clip: Clip) -> dict[str, Any]:
         "text": clip.event.text,
         "spoken_text": clip.event.spoken_text,
     }
-
-
-def _write_wav(path: Path, pcm: np.ndarray) -> None:
-    with wave.open(str(path), "wb") as stream:
-        stream.setnchannels(1)
-        stream.setsampwidth(2)
-        stream.setframerate(SAMPLE_RATE)
-        stream.writeframes(pcm.astype("<i2").tobytes())

@@ -13,7 +13,15 @@ from typing import Any
 import av
 import numpy as np
 
+from hfd.data.compiled_tracks import (
+    Hole,
+    SoundTrack,
+    check_frame_count,
+    check_frame_time,
+    frame_time,
+)
 from hfd.data.media import open_media, picture_stream
+from hfd.errors import HfdError
 from hfd.pcm import to_float32, to_int16
 from hfd.video_frames import ONE_THREAD, picture_digest
 
@@ -37,10 +45,13 @@ class Decoded:
         comment: the container's ``comment`` tag.
         width, height: upright picture size.
         times: time of every picture, in seconds.
+        off_grid: which picture does not lie at k/5 s, the first of them, or None.
         pcm: int16, shape [samples]: all that was decoded, channels by mean, from time 0.
         frozen_run: pictures at the end that equal the last one (itself too), at most 64.
         frames_sha256: over the digests of all pictures (docs/formats.md), or None without any.
-        errors: what the decoders complained about, and why decoding stopped if it did.
+        holes: holes and overlaps in the sound, placed as their time stamps say.
+        errors: what the decoders complained about, why decoding stopped if it did, and why the
+            file cannot be streamed if that is so.
     """
 
     video: dict[str, Any] = field(default_factory=dict)
@@ -50,9 +61,11 @@ class Decoded:
     width: int = 0
     height: int = 0
     times: list[Fraction] = field(default_factory=list)
+    off_grid: str | None = None
     pcm: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int16))
     frozen_run: int = 0
     frames_sha256: str | None = None
+    holes: list[Hole] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
 
     @property
@@ -83,17 +96,19 @@ def decode(path: Path) -> Decoded:
             streams=(len(container.streams.video), len(container.streams.audio)),
             comment=container.metadata.get("comment", ""),
         )
-        pictures, samples = _Pictures(found), _Sound()
+        pictures, samples = _Pictures(found, path), _Sound(found, path)
         wanted = [stream, sound] if sound else [stream]
+        packets = 0
         try:
             for packet in container.demux(*wanted):
+                packets += packet.stream is stream and packet.size > 0
                 for frame in packet.decode():
                     if frame.is_corrupt:
                         found.errors.append(f"damaged {packet.stream.type} at {frame.time} s")
                     (pictures if packet.stream is stream else samples).add(frame)
         except (av.error.FFmpegError, ValueError) as error:
             found.errors.append(f"decoding stopped: {error}")
-        pictures.finish()
+        pictures.finish(packets)
         found.pcm = samples.track()
     return found
 
@@ -118,23 +133,32 @@ def _audio_facts(stream: av.AudioStream) -> dict[str, Any]:
 
 
 class _Pictures:
-    def __init__(self, found: Decoded) -> None:
-        self._found = found
+    def __init__(self, found: Decoded, path: Path) -> None:
+        self._found, self._path = found, path
         self._hash = hashlib.sha256()
         self._last: deque[np.ndarray] = deque(maxlen=_KEPT)
 
     def add(self, frame: av.VideoFrame) -> None:
         found = self._found
-        time = frame.pts * frame.time_base if frame.pts is not None else Fraction(-1)
-        found.times.append(Fraction(time))
+        time = frame_time(frame)
+        try:
+            check_frame_time(time, found.frames, self._path)
+        except HfdError as error:
+            found.off_grid = found.off_grid or error.problem
+        found.times.append(Fraction(-1) if time is None else time)
         self._last.append(_luma(frame))
         self._hash.update(picture_digest(frame))
         sideways = frame.rotation % 180
         found.width = frame.height if sideways else frame.width
         found.height = frame.width if sideways else frame.height
 
-    def finish(self) -> None:
+    def finish(self, packets: int) -> None:
         found = self._found
+        if not found.errors:
+            try:
+                check_frame_count(packets, found.frames, self._path)
+            except HfdError as error:
+                found.errors.append(error.problem)
         if not self._last:
             return
         found.frames_sha256 = self._hash.hexdigest()
@@ -145,23 +169,28 @@ class _Pictures:
 
 
 class _Sound:
-    def __init__(self) -> None:
+    """Sound as the stream of units places it; what that refuses is kept too, one after the other,
+    so that the other rules can look at it."""
+
+    def __init__(self, found: Decoded, path: Path) -> None:
+        self._found = found
+        self._track = SoundTrack(path)
         self._parts: list[np.ndarray] = []
-        self._start = 0
 
     def add(self, frame: av.AudioFrame) -> None:
-        samples = to_float32(frame.to_ndarray())
-        if frame.format.is_packed:
-            samples = samples.reshape(-1, frame.layout.nb_channels).T
-        if not self._parts and frame.pts:
-            self._start = round(frame.pts * frame.time_base * frame.sample_rate)
-        self._parts.append(to_int16(samples.mean(axis=0)))
+        try:
+            self._parts.append(to_int16(self._track.add(frame)))
+        except HfdError as error:
+            if error.problem not in self._found.errors:
+                self._found.errors.append(error.problem)
+            samples = to_float32(frame.to_ndarray())
+            if frame.format.is_packed:
+                samples = samples.reshape(-1, frame.layout.nb_channels).T
+            self._parts.append(to_int16(samples.mean(axis=0)))
 
     def track(self) -> np.ndarray:
-        if not self._parts:
-            return np.zeros(0, np.int16)
-        joined = np.concatenate(self._parts)
-        return joined[-self._start :] if self._start < 0 else np.pad(joined, (self._start, 0))
+        self._found.holes = self._track.holes
+        return np.concatenate(self._parts) if self._parts else np.zeros(0, np.int16)
 
 
 def _luma(frame: av.VideoFrame) -> np.ndarray:

