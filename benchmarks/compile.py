@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import imageio_ffmpeg
 import numpy as np
@@ -74,7 +75,7 @@ def _write_raw(folder: Path, source: Path) -> None:
     noise = np.random.default_rng(0).uniform(-0.3, 0.3, 5 * 48_000)
     soundfile.write(folder / "voice.wav", noise, 48_000)
     (folder / "clip.mp4").symlink_to(source)
-    events = [
+    events: list[dict[str, Any]] = [
         {"start": 5.0, "end": 7.0, "spoken_text": "What is", "text": "What is it?"},
         {"start": 8.0, "end": 11.0, "text": "How many?"},
     ]
@@ -102,7 +103,7 @@ def _psnr(video: Path, source: Path, frames: int) -> float:
     command = [FFMPEG, "-nostdin", "-i", str(video), "-i", str(source)]
     command += ["-filter_complex", graph, "-f", "null", "-"]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stderr
-    return float(re.search(r"PSNR.*average:([\d.]+)", said)[1])
+    return float(re.findall(r"PSNR.*average:([\d.]+)", said)[-1])
 
 
 if __name__ == "__main__":

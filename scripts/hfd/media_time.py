@@ -21,7 +21,7 @@ PAD_SAMPLES = PAD_PICTURES * PICTURE_SAMPLES
 """Silent samples at the end of every compiled file (48 000)."""
 
 
-def seconds_to_samples(seconds: float, rate: int = SAMPLE_RATE) -> int:
+def seconds_to_samples(seconds: float | Fraction, rate: int = SAMPLE_RATE) -> int:
     """The sample nearest to a time; ties go to the later sample."""
     return math.floor(Fraction(seconds) * rate + Fraction(1, 2))
 

@@ -17,7 +17,7 @@ from hfd.data.check_sound import check_events, check_sound
 from hfd.data.check_tail import check_tail
 from hfd.data.decode import Decoded, decode, pcm_digest
 from hfd.data.fields import lookup
-from hfd.data.finding import Finding, worst
+from hfd.data.finding import Finding, Status, worst
 from hfd.data.manifest import HESITATION
 from hfd.errors import HfdError
 from hfd.files import sha256_file
@@ -65,8 +65,9 @@ def check_sample(subject: Subject, denied: Set[str] = frozenset()) -> dict[str, 
         if adapter:
             events = check_events(adapter, subject.task, len(pcm))
             findings.append(events)
-            if subject.task == HESITATION and events.status == "ok":
-                findings.append(check_sound(adapter, found, pcm))
+            first, second = adapter.first, adapter.second
+            if subject.task == HESITATION and events.status == "ok" and first and second:
+                findings.append(check_sound(first, second, found, pcm))
     findings.append(_denied(video_sha, denied))
     if adapter and adapter.row.get("schema") == ADAPTER_SCHEMA:
         findings.append(_record(adapter, video_sha))
@@ -98,7 +99,7 @@ def _hash(path: Path, name: str, findings: list[Finding]) -> str | None:
 
 def _adapter(subject: Subject, findings: list[Finding]) -> Adapter | None:
     if subject.adapter is None:
-        status = "fail" if subject.task == HESITATION else "ok"
+        status: Status = "fail" if subject.task == HESITATION else "ok"
         findings.append(Finding("adapter", status, "the manifest names no adapter"))
         return None
     if not subject.adapter.is_file():
@@ -168,7 +169,7 @@ def _length(found: Decoded) -> Finding:
     evidence = {"extra_samples": extra, "codec": found.audio.get("codec")}
     if extra == 0 or (not found.lossless and 0 < extra <= _AAC_EXTRA):
         return Finding("length", "ok", "sound and pictures have one length", evidence)
-    status = "suspect" if abs(extra) <= PICTURE_SAMPLES else "fail"
+    status: Status = "suspect" if abs(extra) <= PICTURE_SAMPLES else "fail"
     message = f"sound is {extra / SAMPLE_RATE:+.3f} s longer than the pictures"
     return Finding("length", status, message, evidence)
 
@@ -179,7 +180,7 @@ def _duration(found: Decoded, subject: Subject) -> Finding:
     evidence = {"duration_seconds": subject.duration_seconds, "media_s": media_s}
     if abs(apart) <= _DURATION_S:
         return Finding("duration", "ok", "the manifest has the file's length", evidence)
-    status = "suspect" if abs(apart) <= _ROUNDED_S else "fail"
+    status: Status = "suspect" if abs(apart) <= _ROUNDED_S else "fail"
     return Finding("duration", status, f"the manifest is {apart:+.3f} s off the file", evidence)
 
 

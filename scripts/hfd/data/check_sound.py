@@ -30,9 +30,10 @@ def check_events(adapter: Adapter, task: str, samples: int) -> Finding:
         return Finding("events", status, message, evidence)
 
     hesitation = task == HESITATION
-    if hesitation and not (adapter.first and adapter.second):
+    first, second = adapter.first, adapter.second
+    if hesitation and not (first and second):
         return say("fail", "the adapter names no first and second question")
-    if hesitation and adapter.second.start < adapter.first.end:
+    if hesitation and first and second and second.start < first.end:
         return say("fail", "the correction begins before the prefix has ended")
     if ends and max(ends) > body_s + _ROUNDING_S:
         return say(
@@ -43,7 +44,9 @@ def check_events(adapter: Adapter, task: str, samples: int) -> Finding:
     return say("ok", f"{len(ends)} events before the tail")
 
 
-def check_sound(adapter: Adapter, found: Decoded, pcm: np.ndarray) -> Finding:
+def check_sound(
+    first: AdapterEvent, second: AdapterEvent, found: Decoded, pcm: np.ndarray
+) -> Finding:
     """A hesitation sample is heard in its two events and silent elsewhere (-60 dBFS).
 
     Sound elsewhere is the source's own track, the full first question, or a wrong offset.
@@ -56,12 +59,12 @@ def check_sound(adapter: Adapter, found: Decoded, pcm: np.ndarray) -> Finding:
     reach = 0 if found.lossless else LOSSY_SPREAD
     outside = loud.copy()
     silent_roles = []
-    for event in (adapter.first, adapter.second):
+    for event in (first, second):
         inside = _frames_of(event, reach)
         if not loud[inside].any():
             silent_roles.append(event.role or f"event at {event.start:g} s")
         outside[inside] = False
-    gap = slice(_frames_of(adapter.first, reach).stop, _frames_of(adapter.second, reach).start)
+    gap = slice(_frames_of(first, reach).stop, _frames_of(second, reach).start)
     stray_s, gap_s = float(outside.sum()) / 100, float(outside[gap].sum()) / 100
     first_sound = float(np.argmax(loud)) / 100 if loud.any() else None
     evidence = {"first_sound_s": first_sound, "stray_s": stray_s, "stray_in_gap_s": gap_s}
@@ -73,7 +76,7 @@ def check_sound(adapter: Adapter, found: Decoded, pcm: np.ndarray) -> Finding:
         return say(
             "fail",
             f"nothing is heard in {' and '.join(silent_roles)} (first sound at {first_sound} s, "
-            f"first question at {adapter.p0:g} s): was video_offset subtracted?",
+            f"first question at {first.start:g} s): was video_offset subtracted?",
         )
     if gap_s > _STRAY_S:
         return say("fail", f"{gap_s:.2f} s of sound between prefix and correction")

@@ -1,5 +1,6 @@
-"""What a compiled file's decoded frames must be, for whoever reads one: the check, the stream of
-units and the judge ask here, so that what passes the check can be streamed.
+"""What a compiled file's decoded frames must be, for whoever reads one.
+
+The check, the stream of units and the judge all ask here: what passes the check can be streamed.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class SoundTrack:
         samples = to_float32(frame.to_ndarray()[0])
         start = self.end
         if frame.pts is not None:
-            start = round(frame.pts * Fraction(frame.time_base) * SAMPLE_RATE)
+            start = round(frame.pts * (frame.time_base or 0) * SAMPLE_RATE)
         samples = self._placed(samples, start)
         self.end += len(samples)
         return samples
@@ -119,7 +120,9 @@ def check_frame_count(packets: int, decoded: int, path: Path) -> None:
 
 def frame_time(frame: av.VideoFrame) -> Fraction | None:
     """The frame's exact time in seconds."""
-    return frame.pts * Fraction(frame.time_base) if frame.pts is not None else None
+    if frame.pts is None or frame.time_base is None:
+        return None
+    return frame.pts * frame.time_base
 
 
 def read_sound(path: Path) -> np.ndarray:

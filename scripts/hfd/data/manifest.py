@@ -9,7 +9,7 @@ from typing import Any
 
 from hfd.data.fields import find_file, seconds, text
 from hfd.data.ids import UniqueIds, check_id
-from hfd.data.jsonl import Row, read_rows
+from hfd.data.jsonl import read_rows
 from hfd.errors import HfdError
 
 HESITATION = "hesitation"
@@ -55,7 +55,9 @@ def read_manifest(path: str | Path, root: str | Path, check_files: bool = True) 
     """
     path, root = Path(path), Path(root)
     unique = UniqueIds()
-    return [_sample(row, path, root, unique, check_files) for row in read_rows(path)]
+    return [
+        _sample(line, value, path, root, unique, check_files) for line, value in read_rows(path)
+    ]
 
 
 def sample_id_of(value: Mapping[str, Any], place: str) -> tuple[str, str]:
@@ -73,10 +75,12 @@ def sample_id_of(value: Mapping[str, Any], place: str) -> tuple[str, str]:
     return check_id(value[key], file=place, field=key), key
 
 
-def _sample(row: Row, path: Path, root: Path, unique: UniqueIds, check_files: bool) -> Sample:
-    value, place = row.value, f"{path}:{row.line}"
+def _sample(
+    line: int, value: dict[str, Any], path: Path, root: Path, unique: UniqueIds, check_files: bool
+) -> Sample:
+    place = f"{path}:{line}"
     sample_id, key = sample_id_of(value, place)
-    unique.add(sample_id, row.line, file=place, field=key)
+    unique.add(sample_id, line, file=place, field=key)
 
     def file(field: str) -> Path:
         return find_file(
@@ -90,7 +94,7 @@ def _sample(row: Row, path: Path, root: Path, unique: UniqueIds, check_files: bo
         adapter=file("adapter") if value.get("adapter") is not None else None,
         duration_seconds=_duration(value, place),
         row=value,
-        line=row.line,
+        line=line,
     )
 
 

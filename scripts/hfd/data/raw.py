@@ -118,7 +118,7 @@ def read_raw(
             remedy=f"Use one of {', '.join(DEFAULT_FIELDS)}",
         )
     reader = _Reader(Path(path), Path(root), DEFAULT_FIELDS | dict(fields), check_files)
-    return [reader.sample(row.value, row.line) for row in read_rows(path)]
+    return [reader.sample(value, line) for line, value in read_rows(path)]
 
 
 class _Reader:

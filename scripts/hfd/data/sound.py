@@ -83,7 +83,7 @@ class Track:
     changes: tuple[str, ...]
 
 
-class _FromStart(soundfile.SoundFile):
+class _FromStart(soundfile.SoundFile):  # type: ignore[misc]
     """A sound file that is read from its start only.
 
     soundfile seeks after each read wherever libsndfile says that it could; in a file whose header
@@ -196,7 +196,7 @@ def _mono(frames: np.ndarray, clip: Clip, recording: Recording) -> np.ndarray:
     """One channel out of shape [frames, channels]: the chosen one, or the mean of both."""
     if recording.channel != MEAN:
         return np.ascontiguousarray(frames[:, 0 if recording.channel == "left" else -1])
-    mean = frames.mean(axis=1)
+    mean: np.ndarray = frames.mean(axis=1)
     loudest = float(np.sqrt(np.max(np.mean(frames**2, axis=0))))
     if loudest > _SILENT and np.sqrt(np.mean(mean**2)) < _CANCELLED * loudest:
         raise HfdError(

@@ -16,7 +16,7 @@ from av.filter import Graph
 
 from hfd.data.frame_format import describe, link
 from hfd.data.media import open_media
-from hfd.data.source_video import SourceVideo
+from hfd.data.source_video import SourceVideo, video_stream
 from hfd.errors import HfdError
 from hfd.media_time import FPS
 
@@ -67,11 +67,11 @@ class SourceFrames:
     def _decoded(self) -> Iterator[TimedFrame]:
         path = self._source.path
         with open_media(path) as container:
-            stream = container.streams[self._source.stream]
+            stream = video_stream(container, self._source)
             stream.thread_type = "NONE"
             before = None
             try:
-                for number, frame in enumerate(container.decode(stream)):
+                for number, frame in enumerate(_decode(container, stream)):
                     time = self._time(frame, number)
                     if frame.is_corrupt:
                         raise _damaged(path, f"the video frame at {float(time):.2f} s")
@@ -95,7 +95,7 @@ class SourceFrames:
             raise HfdError(
                 f"its video frame {number} has no time", file=source.path, remedy="Remux the video"
             )
-        return frame.pts * Fraction(frame.time_base) - source.begin + source.late
+        return frame.pts * (frame.time_base or 0) - source.begin + source.late
 
     def _progressive(self, time: Fraction, frame: av.VideoFrame) -> Iterator[TimedFrame]:
         """The frame, or what the deinterlacer gives for it, from the first interlaced one on."""
@@ -140,6 +140,15 @@ class _Deinterlacer:
             except (av.error.BlockingIOError, av.error.EOFError):
                 return
             yield self._times.popleft(), frame
+
+
+def _decode(
+    container: av.container.InputContainer, stream: av.VideoStream
+) -> Iterator[av.VideoFrame]:
+    for packet in container.demux(stream):
+        for frame in packet.decode():
+            if isinstance(frame, av.VideoFrame):
+                yield frame
 
 
 def on_grid(frames: Iterable[TimedFrame], count: int) -> Iterator[av.VideoFrame]:

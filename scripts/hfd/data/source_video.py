@@ -52,6 +52,11 @@ class SourceVideo:
     slots: tuple[Fraction, ...] | None
 
 
+def video_stream(container: av.container.InputContainer, source: SourceVideo) -> av.VideoStream:
+    """The source's picture stream in its opened file."""
+    return next(s for s in container.streams.video if s.index == source.stream)
+
+
 @dataclass
 class _Track:
     """What the packets of one track say; times in the file's own seconds."""
@@ -64,12 +69,13 @@ class _Track:
         ticks = packet.pts if packet.pts is not None else packet.dts
         if not packet.size or ticks is None or packet.is_discard:
             return
-        time = ticks * packet.time_base
-        end = time + (packet.duration * packet.time_base if packet.duration else unit_s)
+        tick_s = packet.time_base or Fraction(0)
+        time = ticks * tick_s
+        end = time + (packet.duration * tick_s if packet.duration else unit_s)
         self.begin = time if self.begin is None else min(self.begin, time)
         self.end = end if self.end is None else max(self.end, end)
         if packet.dts is not None:
-            self.decoded.append(packet.dts * packet.time_base)
+            self.decoded.append(packet.dts * tick_s)
 
 
 def probe_video(path: Path) -> SourceVideo:
@@ -121,9 +127,10 @@ def _read_tracks(
 ) -> dict[int, _Track]:
     """Every track of the file by its index, subtitles and data too."""
     tracks = {each.index: _Track() for each in container.streams}
+    seconds_each = _frame_s(stream)
     try:
         for packet in container.demux():
-            unit_s = _frame_s(stream) if packet.stream is stream else Fraction(0)
+            unit_s = seconds_each if packet.stream is stream else Fraction(0)
             tracks.setdefault(packet.stream.index, _Track()).add(packet, unit_s)
     except av.error.FFmpegError as error:
         raise HfdError(
@@ -148,7 +155,7 @@ def _sound_begins(
         if begin is None:
             continue
         if stream.start_time is not None:
-            begin = stream.start_time * stream.time_base
+            begin = stream.start_time * (stream.time_base or Fraction(0))
         codec = stream.codec_context
         if codec and codec.sample_rate and int(container.format.flags) & _NO_TIMELINE:
             begin += Fraction(_LEAD_IN.get(codec.name.removesuffix("float"), 0), codec.sample_rate)
@@ -178,7 +185,10 @@ def _refuse_truncated(
     if container.duration is not None:
         whole = Fraction(container.duration + (container.start_time or 0), av.time_base)
     last = max(track.end for track in tracks.values() if track.end is not None)
-    for stream in (*container.streams.video, *container.streams.audio):
+    streams: list[av.VideoStream | av.AudioStream] = []
+    streams += container.streams.video
+    streams += container.streams.audio
+    for stream in streams:
         end, promised = tracks[stream.index].end, _promise(stream)
         if end is None:
             continue
@@ -197,7 +207,7 @@ def _refuse_truncated(
 def _promise(stream: av.VideoStream | av.AudioStream) -> Fraction | None:
     """When the track should end by the file's header, or None if that says nothing of it."""
     if stream.duration is not None:
-        return (stream.duration + (stream.start_time or 0)) * Fraction(stream.time_base)
+        return (stream.duration + (stream.start_time or 0)) * (stream.time_base or Fraction(0))
     written = stream.metadata.get("DURATION", "").split(":")  # Matroska: 00:00:06.000000000
     try:
         hours, minutes, seconds = map(Fraction, written)

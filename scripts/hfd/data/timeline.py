@@ -56,7 +56,7 @@ class Timeline:
         warnings: what is odd but not wrong, one sentence each.
     """
 
-    clips: tuple[Clip, Clip]
+    clips: tuple[Clip, ...]
     body: int
     warnings: tuple[str, ...]
 

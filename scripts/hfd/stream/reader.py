@@ -94,7 +94,10 @@ def read_units(path: Path, unit_samples: int, info: MediaInfo | None = None) -> 
         try:
             for packet in container.demux(video, audio):
                 for frame in packet.decode():
-                    (pictures if packet.stream is video else sound).add(frame)
+                    if isinstance(frame, av.VideoFrame):
+                        pictures.add(frame)
+                    elif isinstance(frame, av.AudioFrame):
+                        sound.add(frame)
                 while index < len(ends) and ends[index] <= min(pictures.end, sound.end):
                     yield _unit(index, unit_samples, pictures, sound, info)
                     index += 1
