@@ -1,14 +1,20 @@
 """Loading: a snapshot is checked as a whole, and everything wrong is said at once."""
 
 import json
+import re
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
 from hfd.errors import HfdError
+from hfd.models.packages import Packages, compare_packages
 from hfd.models.roma import checkpoint
+from hfd.models.roma import snapshot as snapshots
 from hfd.models.roma.prompt import STREAMING_MIX, TextStream, make_turns
 from hfd.models.roma.settings import parse_settings
 
@@ -53,7 +59,7 @@ def test_an_unknown_voice_and_a_broken_voice_file_are_told_with_all_else(copy):
     with pytest.raises(HfdError, match=r"(?s)preprocessor.*Nobody.*Chelsie, Ethan"):
         load(copy, speaker="Nobody")
     (copy / "spk_dict.pt").write_bytes(b"no archive")
-    with pytest.raises(HfdError, match=r"(?s)preprocessor.*spk_dict.pt cannot be read"):
+    with pytest.raises(HfdError, match=r"(?s)preprocessor.*spk_dict.pt: cannot be read"):
         load(copy)
 
 
@@ -75,7 +81,7 @@ def test_a_missing_shard_is_named(copy):
     index = {"weight_map": {"a": "model-1.safetensors", "b": "model-2.safetensors"}}
     (copy / "model.safetensors").rename(copy / "model-1.safetensors")
     (copy / "model.safetensors.index.json").write_text(json.dumps(index))
-    with pytest.raises(HfdError, match=r"model-2\.safetensors is missing"):
+    with pytest.raises(HfdError, match=r"model-2\.safetensors: is missing"):
         load(copy)
 
 
@@ -146,14 +152,156 @@ def test_places_that_cannot_be_pinned_are_refused(snapshot):
         ("/nowhere/at all", None, "settings.model_path"),
     ):
         with pytest.raises(HfdError) as error:
-            checkpoint.find_snapshot(place, revision)
+            snapshots.find_snapshot(place, revision)
         assert error.value.field == field
 
 
-def test_an_unknown_device_is_refused(snapshot):
-    if not torch.cuda.is_available():
-        with pytest.raises(HfdError, match="no GPU"):
-            load(snapshot, device="cuda:0")
+@pytest.mark.parametrize("device, words", [("gpu", "no device"), ("cuda:x", "no device")])
+def test_a_device_that_is_none_is_refused_with_all_else(copy, device, words):
+    (copy / "spk_dict.pt").unlink()
+    with pytest.raises(HfdError, match=rf"(?s)settings.device: .*{words}.*spk_dict.pt: is missing"):
+        load(copy, device=device)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+@pytest.mark.parametrize("device", ["auto", "cuda:0"])
+def test_without_a_gpu_only_a_setting_makes_it_run_on_the_cpu(snapshot, device):
+    with pytest.raises(HfdError, match=rf"torch {re.escape(torch.__version__)} sees no GPU"):
+        load(snapshot, device=device)
+
+
+def write(name, content):
+    return lambda folder: (folder / name).write_bytes(content)
+
+
+def edit(name, change):
+    def apply(folder):
+        value = json.loads((folder / name).read_text())
+        change(value)
+        (folder / name).write_text(json.dumps(value))
+
+    return apply
+
+
+def drop(name):
+    return lambda folder: (folder / name).unlink()
+
+
+def cut(folder):
+    file = folder / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:-1000])
+
+
+def without_merges(folder):
+    (folder / "tokenizer.json").unlink()
+    (folder / "vocab.json").write_text("{}")
+
+
+def without_a_token(value):
+    """<|im_start|> is plain text, as in the tokenizer of another model."""
+    value["added_tokens"] = [t for t in value["added_tokens"] if t["content"] != "<|im_start|>"]
+
+
+def voice_without(part):
+    def apply(folder):
+        voices = torch.load(folder / "spk_dict.pt", weights_only=True)
+        del voices["Chelsie"][part]
+        torch.save(voices, folder / "spk_dict.pt")
+
+    return apply
+
+
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"
+DAMAGES = {
+    "cut short": (cut, r"model.safetensors: is cut short: \d+ of \d+ bytes"),
+    "pointer": (write("model.safetensors", POINTER), "model.safetensors: is a pointer of Git LFS"),
+    "no weights": (write("model.safetensors", b"x" * 99), "model.safetensors: is cut short or no"),
+    "merges": (without_merges, "merges.txt: is missing"),
+    "broken mel": (
+        write("preprocessor_config.json", b"{"),
+        "preprocessor_config.json: is no valid",
+    ),
+    "mel size": (
+        edit("preprocessor_config.json", lambda c: c.update(feature_size=80)),
+        "preprocessor_config.json, feature_size: is 80, the model takes 128",
+    ),
+    "mark": (
+        edit("config.json", lambda c: c["thinker_config"].pop("vision_end_token_id")),
+        "config.json, thinker_config.vision_end_token_id: is missing",
+    ),
+    "other mark": (
+        edit("config.json", lambda c: c["thinker_config"].update(audio_end_token_id=5)),
+        "config.json, thinker_config.audio_end_token_id: is 5, the tokenizer's",
+    ),
+    "token": (
+        edit("tokenizer.json", without_a_token),
+        "tokenizer_config.json, .*im_start.* is 12 tokens and not one",
+    ),
+    "voice": (voice_without("bos_token"), "spk_dict.pt, Chelsie.bos_token: is missing"),
+    "broken config": (write("config.json", b"[1]"), "config.json: holds no fields"),
+    "index": (write("model.safetensors.index.json", b"{}"), "index.json, weight_map: is missing"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damage_is_named_with_file_field_and_remedy(copy, damage):
+    apply, words = DAMAGES[damage]
+    apply(copy)
+    with pytest.raises(HfdError, match=words):
+        load(copy)
+
+
+def test_all_damages_are_told_at_once(copy):
+    chosen = ("cut short", "mel size", "mark", "token", "voice")
+    for name in chosen:
+        DAMAGES[name][0](copy)
+    with pytest.raises(HfdError) as error:
+        load(copy, device="gpu")
+    for name in chosen:
+        assert re.search(DAMAGES[name][1], str(error.value)), name
+    assert "settings.device" in str(error.value)
+
+
+def test_a_mistyped_folder_is_no_hub_id(tmp_path, monkeypatch):
+    (tmp_path / "weights" / "ROMA").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(HfdError, match=r"no folder .*weights has ROMA") as error:
+        snapshots.find_snapshot("weights/ROMMA", None)
+    assert error.value.field == "settings.model_path"
+    assert snapshots.find_snapshot("weights/ROMA", None).is_dir()
+
+
+WARNINGS = """
+import sys; sys.path.insert(0, {path!r})
+import logging
+from hfd.models.roma import checkpoint
+from hfd.models.roma.settings import parse_settings
+checkpoint.load_snapshot(parse_settings({{"model_path": {snapshot!r}, "device": "cpu"}}))
+with checkpoint.quiet_transformers():
+    logging.getLogger("transformers.other").warning("a reason to look")
+"""
+
+
+def test_transformers_warns_of_nothing_that_does_not_hold(snapshot):
+    """And goes on to warn of all else."""
+    path = str(Path(checkpoint.__file__).parents[3])
+    code = WARNINGS.format(path=path, snapshot=str(snapshot))
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stderr.split("\n") == ["[transformers] a reason to look", ""]
+
+
+def test_packages_are_those_of_the_environment_file_or_it_is_said(tmp_path):
+    file = tmp_path / "roma.yaml"
+    pins = [f"torch=={torch.__version__.partition('+')[0]}", "pyyaml==0.1", "no-such-thing==1.0"]
+    file.write_text(json.dumps({"dependencies": ["pip", {"pip": pins}]}))
+    found = compare_packages(file)
+    assert found.missing == ("no-such-thing==1.0",) and set(found.differing) == {"pyyaml"}
+    assert "envs/roma.yaml, which is what was tested, has 0.1" in found.warnings()[0]
+    problems = [str(p) for p in checkpoint.package_problems(found)]
+    assert problems == [
+        "envs/roma.yaml, no-such-thing==1.0: is not installed. Install it into this environment"
+    ]
+    assert checkpoint.package_problems(Packages("envs/roma.yaml", (), {})) == []
 
 
 def test_provenance_counts_every_parameter(parts):

@@ -1,41 +1,83 @@
-"""Which implementation of the steps runs: CUDA graphs where capture works, else the plain one."""
+"""Which steps run: CUDA graphs where they can be captured, else the plain ones.
+
+Nothing else falls back: a step that is captured wrong, or too little memory, is an error.
+"""
 
 from __future__ import annotations
 
+import gc
 import sys
 
 import torch
 
+from hfd.errors import HfdError
 from hfd.models.roma.checkpoint import Parts
 from hfd.models.roma.settings import Settings
 from hfd.models.roma.steps import Steps
 from hfd.models.roma.steps_eager import EagerSteps
 from hfd.models.roma.steps_graphs import GraphSteps
 
+UNSUPPORTED = ("operation not permitted when stream is capturing", "capture is not supported")
+"""What CUDA and torch say where an operation cannot be captured."""
+
 
 def make_steps(parts: Parts, settings: Settings) -> Steps:
     """The steps the settings ask for, warmed up.
 
-    With ``acceleration: auto`` a GPU on which capture fails gets the plain path; that is said once
-    on stderr and recorded in provenance. ``graphs`` lets the failure through.
+    With ``acceleration: auto`` a GPU on which capture is not supported gets the plain path; that is
+    said once on stderr and recorded in provenance. ``graphs`` lets the failure through.
+
+    Raises:
+        HfdError: the GPU's memory does not suffice.
     """
+    if parts.device.type == "cuda":
+        torch.cuda.set_device(parts.device)  # streams, events and kernels follow the current one
     torch.backends.cuda.matmul.allow_tf32 = settings.tf32
     torch.backends.cudnn.allow_tf32 = settings.tf32
     torch.backends.cudnn.deterministic = True  # some convolutions add up in any order otherwise
     wanted = settings.acceleration
     if wanted == "auto":
         wanted = "graphs" if parts.device.type == "cuda" else "eager"
-    if wanted == "graphs":
-        try:
-            steps = GraphSteps(parts, settings, capture=parts.device.type == "cuda")
-            steps.warm_up()
-            return steps
-        except RuntimeError as error:
+    try:
+        if wanted == "graphs":
+            made = _graphs(parts, settings)
+            if isinstance(made, GraphSteps):
+                return made
             if settings.acceleration == "graphs":
-                raise
-            reason = str(error).splitlines()[0]
-            print(f"roma: no CUDA graphs here ({reason}); plain steps", file=sys.stderr)
-            torch.cuda.empty_cache()
-    steps = EagerSteps(parts, settings)
-    steps.warm_up()
+                raise RuntimeError(made)
+            give_back(parts.device)
+            print(f"roma: no CUDA graphs here ({made}); plain steps", file=sys.stderr)
+        steps = EagerSteps(parts, settings)
+        steps.warm_up()
+        return steps
+    except torch.OutOfMemoryError as error:
+        reason = str(error).splitlines()[0]
+    give_back(parts.device)
+    free, total = torch.cuda.mem_get_info(parts.device)
+    raise HfdError(
+        f"is {settings.max_media_s:g} s; the caches for it do not fit on the card ({reason});"
+        f" {free / 1e9:.1f} of {total / 1e9:.1f} GB are free without them",
+        field="settings.max_media_s",
+        remedy="Lower it to the longest file there is (about 1 GB a minute), or free the card",
+    )
+
+
+def _graphs(parts: Parts, settings: Settings) -> GraphSteps | str:
+    """Captured steps, or why this GPU cannot capture them."""
+    try:
+        steps = GraphSteps(parts, settings, capture=parts.device.type == "cuda")
+        steps.warm_up()
+    except torch.OutOfMemoryError:
+        raise
+    except RuntimeError as error:
+        if not any(words in str(error) for words in UNSUPPORTED):
+            raise
+        return str(error).splitlines()[0]
     return steps
+
+
+def give_back(device: torch.device) -> None:
+    """Free what a failed attempt took; its error must not be held any more, as it holds it too."""
+    gc.collect()
+    if device.type == "cuda":
+        torch.cuda.empty_cache()

@@ -119,6 +119,12 @@ def most_positions(config: Any) -> int:
     )
 
 
+def memory_need(config: Any, settings: Settings, turns: Turns, number_bytes: int) -> float:
+    """Bytes that a run takes on a GPU beside the weights: they follow `max_media_s`."""
+    context = context_slots(settings, turns, most_positions(config))
+    return WORK_BYTES + cache_bytes(config, context, speech_slots(settings), number_bytes)
+
+
 def cache_bytes(config: Any, context: int, speech: int, number_bytes: int) -> int:
     """Bytes of keys and values: `context` slots in both models, `speech` more in the talker."""
 

@@ -1,10 +1,13 @@
-"""Find, check and load a ROMA snapshot: all that is wrong is said at once, before loading."""
+"""Load a ROMA snapshot that has been found whole (`hfd.models.roma.snapshot`) onto one device."""
 
 from __future__ import annotations
 
 import json
+import logging
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,34 +23,31 @@ from transformers import (
 )
 
 from hfd.errors import HfdError
-from hfd.files import read_json, sha256_bytes, sha256_file
+from hfd.files import sha256_bytes, sha256_file
+from hfd.models.packages import ENVS, Packages, compare_packages
 from hfd.models.roma import speak_head
+from hfd.models.roma.capacity import memory_need
+from hfd.models.roma.prompt import make_turns
 from hfd.models.roma.settings import Settings
+from hfd.models.roma.snapshot import (
+    Problem,
+    Shapes,
+    find_snapshot,
+    gate_layers,
+    hashed_files,
+    read_shapes,
+    shard_names,
+    snapshot_problems,
+)
 from hfd.models.weights import BLOCK_BYTES, BLOCKS, sampled_file
 
 TRANSFORMERS = "5.17"
 """Release whose module layout the runner uses (requirements/roma.txt pins it)."""
-FILES = ("config.json", "tokenizer_config.json", "preprocessor_config.json", "spk_dict.pt")
-FLOATS = ("F32", "BF16", "F16")
-"""Tensor types of a checkpoint that is not quantised, as safetensors names them."""
-CONFIG_FIELDS = (
-    "thinker_config.text_config",
-    "thinker_config.vision_config",
-    "thinker_config.audio_config",
-    "thinker_config.vision_start_token_id",
-    "thinker_config.audio_start_token_id",
-    "thinker_config.video_token_index",
-    "thinker_config.audio_token_index",
-    "talker_config",
-    "talker_config.tts_codec_start_token_id",
-    "talker_config.tts_codec_end_token_id",
-    "talker_config.tts_codec_pad_token_id",
-    "talker_config.tts_codec_mask_token_id",
-    "talker_config.tts_text_end_token_id",
-    "talker_config.tts_text_pad_token_id",
-    "token2wav_config.dit_config",
-    "token2wav_config.bigvgan_config",
+CONFIG_FILE = "config/models.yaml"
+_OTHER_VOCABULARY = re.compile(
+    r"Model config: (tts_text|vision|audio)_\w+_token_id must be .* within the vocabulary"
 )
+_READ_APART = re.compile(r"gate_(head|mixer)")
 
 
 @dataclass(frozen=True)
@@ -92,34 +92,51 @@ class Parts:
 
 
 def load_snapshot(settings: Settings) -> Parts:
-    """Check the snapshot, then load it onto one device.
+    """Check packages, snapshot and device, then load the snapshot onto the device.
 
     Raises:
-        HfdError: everything that is wrong with the snapshot, its config, or the device, at once.
+        HfdError: everything that is wrong, at once.
     """
+    packages = compare_packages(ENVS / "roma.yaml")
+    problems = [*package_problems(packages), *device_problems(settings.device)]
+    try:
+        folder = find_snapshot(settings.model_path, settings.revision)
+    except HfdError as error:
+        if problems:
+            problems.append(Problem(CONFIG_FILE, error.field, error.problem, error.remedy or ""))
+            raise _refused(settings, problems) from error
+        raise
+    with quiet_transformers():
+        problems += snapshot_problems(folder, settings.speak_head, settings.speaker)
+        if not problems:
+            problems += memory_problems(settings, folder)
+        if problems:
+            raise _refused(settings, problems)
+        return _load(settings, folder, packages)
+
+
+def _refused(settings: Settings, problems: Iterable[Problem]) -> HfdError:
+    return HfdError(
+        "cannot be run:\n  " + "\n  ".join(str(problem) for problem in problems),
+        file=settings.model_path,
+        field="settings.model_path",
+        remedy="docs/roma.md, Weights, says what belongs there",
+    )
+
+
+def _load(settings: Settings, folder: Path, packages: Packages) -> Parts:
     device = pick_device(settings.device)
-    folder = find_snapshot(settings.model_path, settings.revision)
-    problems = [*_package_problems(), *snapshot_problems(folder, settings.speak_head)]
-    problems += speaker_problems(folder, settings.speaker)
-    problems += memory_problems(device, settings.min_free_gpu_gb)
-    if problems:
-        raise HfdError(
-            "cannot be run:\n  " + "\n  ".join(problems),
-            file=settings.model_path,
-            field="settings.model_path",
-            remedy="See docs/roma.md, Weights",
-        )
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
-    dtype = pick_dtype(settings.dtype, device)
     model = Qwen2_5OmniForConditionalGeneration.from_pretrained(
-        folder, dtype=dtype, attn_implementation="sdpa", local_files_only=True
+        folder,
+        dtype=pick_dtype(settings.dtype, device),
+        attn_implementation="sdpa",
+        local_files_only=True,
     )
     model = model.eval().requires_grad_(False).to(device)
     model.token2wav.float()
     keys = speak_head.head_keys(settings.speak_head)
     head = speak_head.SpeakHead.from_tensors(
-        settings.speak_head, _read_tensors(folder, keys), _gate_layers(model.config), str(device)
+        settings.speak_head, _read_tensors(folder, keys), gate_layers(model.config), str(device)
     )
     weights, basis = weights_hash(folder)
     return Parts(
@@ -131,21 +148,62 @@ def load_snapshot(settings: Settings) -> Parts:
         device=device,
         weights=weights,
         dtypes=dtype_counts(model),
-        facts={"weights_basis": basis, "revision": settings.revision},
+        facts={
+            "weights_basis": basis,
+            "revision": settings.revision,
+            "packages_differ": packages.warnings(),
+        },
     )
 
 
+@contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """Leave out what transformers warns of at every start for reasons that do not hold here.
+
+    It compares the ids of the talker's text and media tokens, which are the thinker's words, with
+    the talker's vocabulary of codes (14 lines); and it lists the speak head's tensors, which it
+    does not know, as unexpected: they are read apart. Every other warning is shown.
+    """
+
+    def tells(record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        return not (_OTHER_VOCABULARY.search(text) or _READ_APART.search(text))
+
+    transformers.logging.disable_progress_bar()
+    handlers = logging.getLogger("transformers").handlers
+    for handler in handlers:
+        handler.addFilter(tells)
+    try:
+        yield
+    finally:
+        for handler in handlers:
+            handler.removeFilter(tells)
+
+
+def device_problems(name: str) -> list[Problem]:
+    """A device that there is not; a CPU is taken only where the settings name it."""
+
+    def problem(what: str, remedy: str) -> list[Problem]:
+        return [Problem(CONFIG_FILE, "settings.device", f"is {name!r}, {what}", remedy)]
+
+    if name == "cpu":
+        return []
+    if name != "auto" and not re.fullmatch(r"cuda(:\d+)?", name):
+        return problem("which is no device", "Write auto, cpu, cuda or cuda:N")
+    if not torch.cuda.is_available():
+        remedy = "Run on a GPU node or install a CUDA build of torch; `device: cpu` for a CPU"
+        return problem(f"but torch {torch.__version__} sees no GPU", remedy)
+    count = torch.cuda.device_count()
+    if name != "auto" and (torch.device(name).index or 0) >= count:
+        return problem(f"but there are {count} GPUs (from 0)", "Name one of them, or auto")
+    return []
+
+
 def pick_device(name: str) -> torch.device:
-    """The device of that name; ``auto`` is the first GPU, else the CPU."""
-    if name == "auto":
-        name = "cuda:0" if torch.cuda.is_available() else "cpu"
-    if name.startswith("cuda") and not torch.cuda.is_available():
-        raise HfdError(
-            f"is {name!r}, but torch {torch.__version__} sees no GPU",
-            field="settings.device",
-            remedy="Run on a GPU node, or install a CUDA build of torch (docs/roma.md)",
-        )
-    return torch.device(name)
+    """The device of that name, which `device_problems` has found; ``auto`` is the first GPU."""
+    if name == "cpu":
+        return torch.device(name)
+    return torch.device("cuda", torch.device("cuda" if name == "auto" else name).index or 0)
 
 
 def pick_dtype(name: str, device: torch.device) -> torch.dtype:
@@ -155,172 +213,58 @@ def pick_dtype(name: str, device: torch.device) -> torch.dtype:
     return getattr(torch, name)
 
 
-def find_snapshot(model_path: str, revision: str | None) -> Path:
-    """The snapshot's folder: a local path, or a hub id fetched at its pinned revision."""
-    folder = Path(model_path).expanduser()
-    if folder.is_dir():
-        if revision is not None:
-            raise HfdError(
-                "is set, but model_path is a folder, whose revision nobody can check",
-                field="settings.revision",
-                remedy="Remove revision, or give the hub id",
-            )
-        return folder
-    if folder.is_absolute() or model_path.count("/") != 1:
-        raise HfdError(
-            f"is {model_path!r}, which is no folder",
-            field="settings.model_path",
-            remedy="Give a snapshot folder or a hub id such as EurekaTian/ROMA",
-        )
-    if revision is None:
-        raise HfdError(
-            f"is missing for the hub id {model_path!r}",
-            field="settings.revision",
-            remedy="Pin the 40-digit commit of the snapshot",
-        )
-    from huggingface_hub import snapshot_download
-
-    try:
-        return Path(snapshot_download(model_path, revision=revision))
-    except Exception as error:
-        raise HfdError(
-            f"{model_path!r} at {revision} cannot be fetched ({error})",
-            field="settings.model_path",
-            remedy="Download it once with `hf download` where there is a network",
-        ) from error
-
-
-def _package_problems() -> list[str]:
+def package_problems(packages: Packages) -> list[Problem]:
+    """Packages that are missing, and a release of transformers with other modules."""
+    problems = [
+        Problem(packages.file, pin, "is not installed", "Install it into this environment")
+        for pin in packages.missing
+    ]
     found = transformers.__version__
-    if found.split(".")[:2] == TRANSFORMERS.split("."):
-        return []
-    return [f"transformers is {found}; the runner is made for {TRANSFORMERS} (envs/roma.yaml)"]
+    if found.split(".")[:2] != TRANSFORMERS.split("."):
+        what = f"is {found}; the runner is made for {TRANSFORMERS}"
+        problems.append(Problem(packages.file, "transformers", what, "Install that release"))
+    return problems
 
 
-def memory_problems(device: torch.device, need_gb: float) -> list[str]:
+def memory_problems(settings: Settings, folder: Path) -> list[Problem]:
     """Say so if the GPU has less free memory than a run needs; the CPU is never refused."""
+    device = pick_device(settings.device)
     if device.type != "cuda":
         return []
+    need = settings.min_free_gpu_gb
+    if need is None:
+        config = AutoConfig.from_pretrained(folder, local_files_only=True)
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        size = pick_dtype(settings.dtype, device).itemsize
+        turns = make_turns(tokenizer, settings.system_prompt)
+        weights = loaded_bytes(read_shapes(folder)[0], size)
+        need = (weights + memory_need(config, settings, turns, size)) / 1e9
     free, total = torch.cuda.mem_get_info(device)
-    if free >= need_gb * 1e9:
+    if free >= need * 1e9:
         return []
-    return [
-        f"the GPU has {free / 1e9:.1f} of {total / 1e9:.1f} GB free, {need_gb:g} GB are needed"
-        " (nothing is quantised, offloaded or cropped to make it fit)"
-    ]
+    what = f"the GPU has {free / 1e9:.1f} of {total / 1e9:.1f} GB free, {need:.1f} GB are needed"
+    remedy = (
+        f"Lower settings.max_media_s ({settings.max_media_s:g} s, about 1 GB a minute) or free the"
+        " card; nothing is quantised, offloaded or cropped to make it fit"
+    )
+    return [Problem(CONFIG_FILE, "settings.max_media_s", what, remedy)]
 
 
-def snapshot_problems(folder: Path, head: str) -> list[str]:
-    """Everything that is wrong with a snapshot's files, one sentence each."""
-    problems = [f"file {name} is missing" for name in FILES if not (folder / name).is_file()]
-    if not any((folder / name).is_file() for name in ("tokenizer.json", "vocab.json")):
-        problems.append("file tokenizer.json is missing (or vocab.json and merges.txt)")
-    shards, missing = _shards(folder)
-    problems += [f"file {name} is missing" for name in missing]
-    if (folder / "config.json").is_file():
-        config = read_json(folder / "config.json")
-        found = config_problems(config)
-        problems += found
-        if not missing and not found:
-            problems += _tensor_problems(folder, shards, head)
-    return problems
-
-
-def speaker_problems(folder: Path, name: str) -> list[str]:
-    """Say so if ``spk_dict.pt`` cannot be read or lacks the voice; nothing if it is missing."""
-    path = folder / "spk_dict.pt"
-    if not path.is_file():
-        return []
-    try:
-        speakers = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:
-        return [f"spk_dict.pt cannot be read ({type(error).__name__})"]
-    if name in speakers:
-        return []
-    return [f"settings.speaker is {name!r}; spk_dict.pt has {', '.join(sorted(speakers))}"]
-
-
-def config_problems(config: Mapping[str, Any]) -> list[str]:
-    """Missing fields, and settings that would quantise the model or crop its context."""
-    problems = []
-    for name in CONFIG_FIELDS:
-        value: Any = config
-        for part in name.split("."):
-            value = value.get(part) if isinstance(value, Mapping) else None
-        if value is None:
-            problems.append(f"config.json lacks {name}")
-    if not config.get("enable_audio_output", True):
-        problems.append("config.json: enable_audio_output is false, so there is no native talker")
-    for where in (config, config.get("thinker_config", {}), config.get("talker_config", {})):
-        if where.get("quantization_config"):
-            problems.append(
-                "config.json: quantization_config is set; quantised weights are refused"
-            )
-    text = config.get("thinker_config", {}).get("text_config", {})
-    for name, part in (("text_config", text), ("talker_config", config.get("talker_config", {}))):
-        if part.get("use_sliding_window"):
-            problems.append(f"config.json: {name}.use_sliding_window crops the context")
-    return problems
-
-
-def _shards(folder: Path) -> tuple[list[str], list[str]]:
-    """Names of the weight files, and of those that are missing."""
-    index = folder / "model.safetensors.index.json"
-    if index.is_file():
-        names = sorted(set(read_json(index)["weight_map"].values()))
-    else:
-        names = ["model.safetensors"]
-    return names, [name for name in names if not (folder / name).is_file()]
-
-
-def _tensor_problems(folder: Path, shards: Iterable[str], head: str) -> list[str]:
-    """Compare names, shapes and types of all tensors with the model the config describes."""
-    found: dict[str, list[int]] = {}
-    types: Counter[str] = Counter()
-    for shard in shards:
-        with safe_open(folder / shard, "pt") as tensors:
-            for key in tensors.keys():  # noqa: SIM118 (safe_open is no mapping)
-                part = tensors.get_slice(key)
-                found[key] = list(part.get_shape())
-                types[part.get_dtype()] += 1
-    config = AutoConfig.from_pretrained(folder, local_files_only=True)
-    with torch.device("meta"):
-        model = Qwen2_5OmniForConditionalGeneration(config)
-    wanted = {key: list(value.shape) for key, value in model.state_dict().items()}
-    problems = [f"tensor {key} is missing" for key in sorted(wanted.keys() - found.keys())]
-    problems += [
-        f"tensor {key} has shape {found[key]}, the config wants {wanted[key]}"
-        for key in sorted(wanted.keys() & found.keys())
-        if found[key] != wanted[key]
-    ]
-    problems += [
-        f"tensor {key} (speak head {head!r}) is missing"
-        for key in speak_head.head_keys(head)
-        if key not in found
-    ]
-    mixed, layers = found.get(speak_head.MIXER), _gate_layers(config)
-    if mixed is not None and mixed != [len(layers)]:
-        problems.append(f"the speak head mixes {mixed} layers, the config names {list(layers)}")
-    problems += [
-        f"{count} tensors are of type {kind}; quantised weights are refused"
-        for kind, count in sorted(types.items())
-        if kind not in FLOATS
-    ]
-    return problems
-
-
-def _gate_layers(config: Any) -> tuple[int, ...]:
-    """Layers the speak head mixes, from wherever the config keeps them."""
-    for where in (config, config.thinker_config, config.thinker_config.text_config):
-        if getattr(where, "gate_layer_ids", None):
-            return tuple(where.gate_layer_ids)
-    return speak_head.LAYERS
+def loaded_bytes(shapes: Shapes, size: int) -> int:
+    """Bytes of the weights on the device: `size` a number, four in the vocoder."""
+    total = 0
+    for key, (shape, _) in shapes.items():
+        count = 1
+        for side in shape:
+            count *= side
+        total += count * (4 if key.startswith("token2wav") else size)
+    return total
 
 
 def _read_tensors(folder: Path, keys: Iterable[str]) -> dict[str, torch.Tensor]:
     """Read single tensors out of the shards."""
     wanted, tensors = set(keys), {}
-    for shard in _shards(folder)[0]:
+    for shard in shard_names(folder):
         with safe_open(folder / shard, "pt") as opened:
             for key in wanted & set(opened.keys()):
                 tensors[key] = opened.get_tensor(key)
@@ -333,18 +277,18 @@ def weights_hash(folder: Path) -> tuple[str, str]:
     The bytes of a 20 GB snapshot are not read a second time: a sample of each shard
     (`sampled_file`) is hashed, small files are hashed whole.
     """
-    parts: dict[str, Any] = {}
-    for name in [*FILES, "model.safetensors.index.json"]:
-        if (folder / name).is_file():
-            parts[name] = sha256_file(folder / name)
-    for name in _shards(folder)[0]:
+    parts: dict[str, Any] = {name: sha256_file(folder / name) for name in hashed_files(folder)}
+    for name in shard_names(folder):
         parts[name] = sampled_file(folder / name)
-    basis = f"index, config, spk_dict.pt; per shard size, header, {BLOCKS} x {BLOCK_BYTES} bytes"
+    basis = (
+        "index, configs, tokenizer, spk_dict.pt; per shard size, header,"
+        f" {BLOCKS} x {BLOCK_BYTES} bytes"
+    )
     return sha256_bytes(json.dumps(parts, sort_keys=True).encode()), basis
 
 
 def pick_speaker(speakers: Mapping[str, Any], name: str, device: torch.device) -> Speaker:
-    """The voice of that name, which `speaker_problems` has found to be there."""
+    """The voice of that name, which `voice_problems` has found to be there."""
     voice = speakers[name]
     return Speaker(
         int(voice["bos_token"]),

@@ -8,6 +8,7 @@ turns them into codes as they come, the vocoder turns codes into sound.
 from __future__ import annotations
 
 import hashlib
+import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -55,6 +56,8 @@ class Roma(DuplexModel):
     def load(self) -> Identity:
         began = time.perf_counter()
         self._parts = self.load_parts()
+        for warning in self._parts.facts.get("packages_differ", ()):
+            print(f"roma: {warning}", file=sys.stderr)
         loaded = time.perf_counter()
         self._steps = self.make_steps(self._parts)
         self._turns = make_turns(self._parts.tokenizer, self.settings.system_prompt)

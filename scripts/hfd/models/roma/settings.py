@@ -17,7 +17,7 @@ class Settings:
     Attributes:
         model_path: local snapshot folder, or a hub id such as ``EurekaTian/ROMA``.
         revision: 40-digit commit of the hub id; required for a hub id, forbidden for a folder.
-        device: torch device, or ``auto`` (the first GPU, else the CPU).
+        device: ``cuda:N``, ``cpu``, or ``auto``: the first GPU, and an error where there is none.
         dtype: of thinker and talker; ``auto`` is bfloat16 on a GPU and float32 on the CPU.
             The vocoder always runs in float32.
         system_prompt: text of the system turn, or None for ROMA's ``streaming_mix`` prompt.
@@ -40,11 +40,12 @@ class Settings:
         max_codes: longest speech of one piece, in codes (50 a second).
         temperature, top_k, top_p, repetition_penalty: sampling of codes.
         num_steps, guidance: of the flow-matching solver that makes mel frames.
-        acceleration: ``graphs``, ``eager``, or ``auto`` (graphs where a GPU can).
+        acceleration: ``graphs``, ``eager``, or ``auto``: graphs where torch can capture them.
         tf32: whether float32 matrix products on a GPU may use TF32.
         max_media_s: longest file the static caches are made for; at most the 1200 s that 32 768
             positions hold (27 a second, and replies).
-        min_free_gpu_gb: free GPU memory (10^9 bytes) below which loading is refused.
+        min_free_gpu_gb: free GPU memory (10^9 bytes) below which loading is refused; None is what
+            the weights, the caches for `max_media_s` and the graphs take.
     """
 
     model_path: str
@@ -73,7 +74,7 @@ class Settings:
     acceleration: Literal["auto", "graphs", "eager"] = "auto"
     tf32: bool = True
     max_media_s: Annotated[float, Range(1, 1200)] = 600.0
-    min_free_gpu_gb: Annotated[float, Range(0, 1000)] = 40.0
+    min_free_gpu_gb: Annotated[float, Range(0, 1000)] | None = None
 
 
 def parse_settings(given: Mapping[str, Any]) -> Settings:
