@@ -358,6 +358,12 @@ def other_weights_for_one(results: Path) -> None:
     forgery.write_documents()
 
 
+def other_acceleration_for_one(results: Path) -> None:
+    forgery = _one(results)
+    forgery.provenance["model"].setdefault("detail", {})["acceleration"] = "eager"
+    forgery.write_documents()
+
+
 def declared_otherwise(results: Path) -> None:
     for forgery in _each(results):
         forgery.result["voice_origin"] = "post_tts"
@@ -437,6 +443,7 @@ CHEATS = (
     Cheat("model quantised", quantised, "A13"),
     Cheat("weights of eight bits", quantised_by_type, "A13"),
     Cheat("other weights for one sample", other_weights_for_one, "A13"),
+    Cheat("another acceleration for one sample", other_acceleration_for_one, "A13"),
     Cheat(
         "generated offline, written in pieces after the end",
         offline_in_pieces,

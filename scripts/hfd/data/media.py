@@ -8,6 +8,8 @@ import av
 
 from hfd.errors import HfdError
 
+_DAMAGED_TAGS = {"metadata_errors": "replace"} if int(av.__version__.split(".")[0]) < 19 else {}
+"""Tags that are no UTF-8 must not stop a reader; PyAV 19 has no such argument any more."""
 _ATTACHED_PICTURE = 0x0400
 """FFmpeg's AV_DISPOSITION_ATTACHED_PIC: a cover image, no video."""
 
@@ -19,7 +21,7 @@ def open_media(path: Path) -> av.container.InputContainer:
         HfdError: the file cannot be opened as media.
     """
     try:
-        return av.open(f"file:{Path(path).absolute()}", metadata_errors="replace")
+        return av.open(f"file:{Path(path).absolute()}", **_DAMAGED_TAGS)
     except (av.error.FFmpegError, OSError, ValueError) as error:
         raise HfdError(
             f"cannot be read as a video ({error})",

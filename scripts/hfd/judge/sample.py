@@ -192,6 +192,7 @@ def _facts(folder: Folder, segments: list[Interval], reference: Reference | None
             "weights": provenance["model"].get("weights"),
             "name": provenance["model"].get("name"),
             "settings": provenance["model"].get("settings"),
+            "acceleration": (provenance["model"].get("detail") or {}).get("acceleration"),
             "output_rate": trace.header["output_rate"],
         },
         "code": provenance["code"],

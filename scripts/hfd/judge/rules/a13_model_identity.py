@@ -34,16 +34,21 @@ def of_sample(case: SampleCase) -> Verdict:
 
 
 def of_model(case: SetCase, samples: Verdict) -> Verdict:
-    """Weights, settings and rate must be the same in every sample."""
+    """Weights, settings, acceleration and rate must be the same in every sample."""
     kinds: dict[str, list[str]] = defaultdict(list)
+    values: dict[str, set[str]] = defaultdict(set)
     for record in case.measured:
         if "identity" in record.facts:
             kinds[repr(record.facts["identity"])].append(record.sample_id)
+            for name, value in record.facts["identity"].items():
+                values[name].add(repr(value))
     if len(kinds) <= 1:
         return samples
     fewest = min(kinds.values(), key=len)
+    differing = ", ".join(name for name, found in values.items() if len(found) > 1)
     mixed = failed(
-        f"samples come from {len(kinds)} different models or settings, for example {fewest[0]}",
+        f"samples come from {len(kinds)} different models or settings ({differing} differ),"
+        f" for example {fewest[0]}",
         samples=fewest,
     )
     return merged(mixed, samples)
@@ -53,8 +58,8 @@ RULE = Rule(
     "A13",
     "Model identity",
     "Did one model, unquantised, make all samples?",
-    "one set of weights, settings and rate in all samples; no quantisation; types of numbers "
-    "recorded (`dtypes`, or `as_released` by part)",
+    "one set of weights, settings, acceleration and rate in all samples; no quantisation; types "
+    "of numbers recorded (`dtypes`, or `as_released` by part)",
     of_sample,
     of_model,
 )

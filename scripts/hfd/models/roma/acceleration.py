@@ -35,11 +35,8 @@ def make_steps(parts: Parts, settings: Settings) -> Steps:
     torch.backends.cuda.matmul.allow_tf32 = settings.tf32
     torch.backends.cudnn.allow_tf32 = settings.tf32
     torch.backends.cudnn.deterministic = True  # some convolutions add up in any order otherwise
-    wanted = settings.acceleration
-    if wanted == "auto":
-        wanted = "graphs" if parts.device.type == "cuda" else "eager"
     try:
-        if wanted == "graphs":
+        if wanted_steps(settings, parts.device) == "graphs":
             made = _graphs(parts, settings)
             if isinstance(made, GraphSteps):
                 return made
@@ -60,6 +57,13 @@ def make_steps(parts: Parts, settings: Settings) -> Steps:
         field="settings.max_media_s",
         remedy="Lower it to the longest file there is (about 1 GB a minute), or free the card",
     )
+
+
+def wanted_steps(settings: Settings, device: torch.device) -> str:
+    """``graphs`` or ``eager``."""
+    if settings.acceleration == "auto":
+        return "graphs" if device.type == "cuda" else "eager"
+    return settings.acceleration
 
 
 def _graphs(parts: Parts, settings: Settings) -> GraphSteps | str:
