@@ -15,6 +15,8 @@ from pathlib import Path
 from hfd.errors import HfdError, run_cli
 from hfd.models.tts.protocol import MAX_EMIT_FRAMES
 
+MAX_SESSIONS = 64
+
 
 def arguments_of(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -29,13 +31,19 @@ def arguments_of(argv: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument(
         "--emit-every-frames",
+        type=chunk_sizes,
+        default=(1,),
+        metavar="N[,N...]",
+        help=f"frames of 80 ms in a chunk, 1 to {MAX_EMIT_FRAMES}; 1,2,4 grows to 4 (default 1)",
+    )
+    parser.add_argument(
+        "--sessions",
         type=int,
         default=1,
-        help=f"frames of 80 ms in one chunk, 1 to {MAX_EMIT_FRAMES} (default %(default)s)",
+        help="utterances spoken at a time, in one batch (default %(default)s)",
     )
     parser.add_argument("--speaker", help="default speaker (default: the model's first)")
     parser.add_argument("--language", default="auto", help="default language (default auto)")
-    parser.add_argument("--attention", choices=("sdpa", "eager"), default="sdpa")
     parser.add_argument("--plain", action="store_true", help="no captured graphs on CUDA either")
     parser.add_argument(
         "--max-frames",
@@ -47,14 +55,21 @@ def arguments_of(argv: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
+def chunk_sizes(value: str) -> tuple[int, ...]:
+    """``1,2,4`` as numbers."""
+    return tuple(int(size) for size in value.split(","))
+
+
 def check(arguments: argparse.Namespace) -> None:
     """Refuse what would be wrong later.
 
     Raises:
         HfdError: a number out of range, or an address that is not loopback without the flag.
     """
-    if not 1 <= arguments.emit_every_frames <= MAX_EMIT_FRAMES:
+    if not all(1 <= size <= MAX_EMIT_FRAMES for size in arguments.emit_every_frames):
         raise HfdError(f"must be 1 to {MAX_EMIT_FRAMES}", field="--emit-every-frames")
+    if not 1 <= arguments.sessions <= MAX_SESSIONS:
+        raise HfdError(f"must be 1 to {MAX_SESSIONS}", field="--sessions")
     try:
         loopback = ipaddress.ip_address(arguments.host).is_loopback
     except ValueError:
@@ -98,7 +113,11 @@ def main(argv: list[str] | None) -> None:
             "plain path on %s: a frame may take longer than the 80 ms it lasts", arguments.device
         )
     voice, info, speakers, languages = load_voice(
-        arguments.model, arguments.device, arguments.attention, captured, arguments.max_frames
+        arguments.model,
+        arguments.device,
+        captured,
+        arguments.sessions,
+        arguments.max_frames,
     )
     offer = Offer(
         voice,

@@ -211,6 +211,122 @@ def test_what_the_protocol_does_not_know_is_refused_by_name(client, config, mess
         one.next()
 
 
+TEXT = '{"type": "input.text", "seq": %s, "text": %s}'
+
+
+@pytest.mark.parametrize(
+    ("raw", "code"),
+    [
+        ("[" * 100_000 + "]" * 100_000, "bad_message"),
+        ('{"type":' * 5_000 + "0" + "}" * 5_000, "bad_message"),
+        ('{"type": "input.text", "seq": ' + "9" * 5_000 + ', "text": "x"}', "bad_message"),
+        (TEXT % ("9" * 4_000, '"x"'), "bad_seq"),
+        (TEXT % ("1e400", '"x"'), "bad_seq"),
+        (TEXT % ("0.0", '"x"'), "bad_seq"),
+        (TEXT % ("true", '"x"'), "bad_seq"),
+        (TEXT % ("0", '"\\ud800"'), "bad_text"),
+        (TEXT % ("0", "[1]"), "bad_text"),
+        ('{"type": "input.text", "seq": 0, "token_ids": [65.0]}', "bad_text"),
+        ('{"type": "input.text", "seq": 0, "token_ids": [true]}', "bad_text"),
+        ('{"type": "input.text", "seq": 0, "token_ids": [-1]}', "bad_text"),
+        ('{"type": "input.text", "seq": 0, "token_ids": {"0": 1}}', "bad_text"),
+        ('{"type": "\\udfff"}', "unknown_type"),
+        ('{"type": ["input.text"]}', "bad_message"),
+        ("\x00\x01", "bad_message"),
+        (b"\xff" * 1000, "bad_message"),
+        ("", "bad_message"),
+        (json.dumps({"type": "input.text", "seq": 0, "token_ids": [65] * 20_001}), "too_much_text"),
+    ],
+    ids=lambda value: str(value)[:12] if len(str(value)) > 14 else None,
+)
+def test_no_message_kills_the_server_and_each_is_refused_by_name(client, raw, code):
+    other, one = client(), client()
+    one.socket.send(raw)
+    answer = one.next()
+    assert (answer["type"], answer["code"]) == ("error", code)
+    with pytest.raises(ConnectionClosed):
+        one.next()
+    other.send("input.text", seq=0, text="x")
+    other.send("input.done")
+    assert other.until("session.done")[-2]["frames"] == 2
+
+
+@pytest.mark.parametrize(
+    ("config", "code"),
+    [
+        ({"seed": 1 << 64}, "bad_seed"),
+        ({"seed": -1}, "bad_seed"),
+        ({"seed": 1.0}, "bad_seed"),
+        ({"speaker": "\ud800"}, "unknown_speaker"),
+        ({"speaker": ["ryan"]}, "unknown_speaker"),
+        ({"emit_every_frames": []}, "bad_emit_every_frames"),
+        ({"emit_every_frames": [1, 2, 9]}, "bad_emit_every_frames"),
+        ({"emit_every_frames": True}, "bad_emit_every_frames"),
+    ],
+)
+def test_a_choice_that_cannot_be_is_refused_by_name(client, config, code):
+    assert client(**config).ready["code"] == code
+    assert client(seed=2**63 - 1).ready["type"] == "session.ready"
+
+
+@pytest.mark.realtime
+def test_a_client_that_leaves_after_its_text_frees_the_talker_at_once(client):
+    gone, other = client(), client()
+    gone.send("input.text", seq=0, text="∞")
+    for seq in range(1, 200):  # a thousand frames, 12 s
+        gone.send("input.text", seq=seq, text="x")
+    gone.send("input.done")
+    gone.until("audio.chunk")
+    gone.socket.socket.close()  # without a farewell
+    began = time.monotonic()
+    other.send("input.text", seq=0, text="x")
+    other.send("input.done")
+    assert other.until("session.done")[-2]["frames"] == 2
+    assert time.monotonic() - began < 2
+
+
+def test_after_the_end_of_its_text_a_client_may_cancel_and_say_nothing_else(client):
+    one = client()
+    one.send("input.text", seq=0, text="∞")
+    one.send("input.text", seq=1, text="x")
+    one.send("input.done")
+    one.send("input.cancel")
+    assert one.until("session.done")[-2]["eos"] == "cancelled"
+    other = client()
+    other.send("input.text", seq=0, text="∞")
+    other.send("input.done")
+    other.send("input.text", seq=1, text="x")
+    assert other.until("error")[-1]["code"] == "after_done"
+
+
+def test_chunks_grow_if_the_client_asks_for_it(client):
+    one = client(emit_every_frames=[1, 2, 4])
+    assert one.ready["emit_every_frames"] == [1, 2, 4]
+    one.send("input.text", seq=0, token_ids=[97] * 8)
+    one.send("input.done")
+    assert [chunk["frames"] for chunk in chunks(one.until("session.done"))] == [1, 2, 4, 4, 4, 1]
+
+
+@pytest.mark.realtime
+def test_two_sessions_speak_at_the_same_time_where_there_are_two_slots(tmp_path):
+    settings = server_settings("tone_server.py")
+    settings["command"] = [*settings["command"], "2"]
+    server = ChildServer(ServerSpec.from_settings("tone", settings), tmp_path)
+    start_all([server])
+    try:
+        pair = [Client(server.port) for _ in range(2)]
+        with ThreadPoolExecutor(2) as pool:
+            heard = [pool.submit(one.until, "session.done") for one in pair]
+            for one in pair:
+                one.send("input.text", seq=0, token_ids=[97] * 40)
+                one.send("input.done")
+        times = [[chunk["at"] for chunk in chunks(one.result())] for one in heard]
+        assert [len(each) for each in times] == [80, 80]
+        assert times[0][0] < times[1][-1] and times[1][0] < times[0][-1]
+    finally:
+        server.stop()
+
+
 def test_a_broken_device_ends_the_server_so_that_the_job_starts_it_again(tmp_path):
     server = ChildServer(
         ServerSpec.from_settings("tone", server_settings("tone_server.py")), tmp_path

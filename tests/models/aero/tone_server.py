@@ -1,6 +1,6 @@
 """The real TTS server (socket, queue, speech policy) with a voice that hums instead of a network.
 
-    python tone_server.py PORT
+    python tone_server.py PORT [SLOTS]
 
 `?mode=` of the URL chooses another, misbehaving server in its place.
 """
@@ -30,25 +30,36 @@ class ToneVoice:
     max_frames = 2048
     text_vocabulary = 0x110000
 
+    def __init__(self, slots=1):
+        self.slots = slots
+        self.heard, self.made, self.given, self.endless = ({} for _ in range(4))
+
     def tokens(self, text):
         return [ord(text[0])] if text else []  # one token a delta, as Aero's are
 
-    def begin(self, token, manner):
+    def begin(self, slot, token, manner):
         if token == ord("☠"):
             raise RuntimeError("device lost")
-        self.heard, self.made, self.endless = 1, 0, token == ord("∞")
+        self.heard[slot], self.made[slot], self.given[slot] = 1, 0, 0
+        self.endless[slot] = token == ord("∞")
 
-    def frame(self):
+    def step(self, moves):
         time.sleep(FRAME_S)
-        self.made += 1
+        ended = set()
+        for slot, move in moves.items():
+            if move is not None:
+                self.heard[slot] += move.side >= 0
+                spoken = self.made[slot] >= FRAMES_PER_TOKEN * self.heard[slot]
+                if move.may_end and spoken and not self.endless[slot]:
+                    ended.add(slot)
+                    continue
+            self.made[slot] += 1
+        return ended
 
-    def advance(self, side, may_end):
-        self.heard += side >= 0
-        return may_end and not self.endless and self.made >= FRAMES_PER_TOKEN * self.heard
-
-    def pcm(self, frames):
-        start = (self.made - frames) * FRAME_SAMPLES
-        phase = np.arange(start, self.made * FRAME_SAMPLES) * (2 * np.pi * 440 / 24000)
+    def pcm(self, slot, frames):
+        start = self.given[slot] * FRAME_SAMPLES
+        self.given[slot] += frames
+        phase = np.arange(start, self.given[slot] * FRAME_SAMPLES) * (2 * np.pi * 440 / 24000)
         return np.rint(8000 * np.sin(phase)).astype(np.int16)
 
 
@@ -79,9 +90,10 @@ async def misbehave(socket, mode):
         frames += 1
 
 
-async def main(port):
+async def main(port, slots=1):
     info = {"model": "tone", "weights_id": None, "device": "cpu", "acceleration": "plain"}
-    honest = TtsServer(Offer(ToneVoice(), info, ("ryan", "serena"), ("auto", "english")))
+    voice = ToneVoice(slots)
+    honest = TtsServer(Offer(voice, info, ("ryan", "serena"), ("auto", "english")))
 
     async def handle(socket):
         query = parse_qs(urlsplit(socket.request.path).query)
@@ -95,4 +107,4 @@ async def main(port):
 
 
 if __name__ == "__main__":
-    asyncio.run(main(int(sys.argv[1])))
+    asyncio.run(main(*map(int, sys.argv[1:])))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 import torch
 from torch.nn import functional as F
@@ -34,9 +36,13 @@ def test_attention_of_a_batch_sees_of_each_row_what_came_before():
             assert torch.allclose(out[row, token], one.flatten(), atol=1e-6)
 
 
-@pytest.mark.parametrize("kind", ["Qwen2", "Qwen3"])
-def test_rows_of_a_batch_at_places_of_their_own_are_what_transformers_computes(kind):
+@pytest.mark.parametrize(
+    ("kind", "compiled"), [("Qwen2", False), ("Qwen3", False), ("Qwen3", True)]
+)
+def test_rows_of_a_batch_at_places_of_their_own_are_what_transformers_computes(kind, compiled):
     """Biases (Qwen2) and norms of query and key (Qwen3), in float32."""
+    if compiled and shutil.which("g++") is None:
+        pytest.skip("torch.compile needs a C++ compiler on the CPU")
     import transformers
 
     torch.manual_seed(2)
@@ -50,7 +56,7 @@ def test_rows_of_a_batch_at_places_of_their_own_are_what_transformers_computes(k
     lengths = [4, 7]
     with torch.no_grad():
         wanted = model(inputs_embeds=texts, output_hidden_states=True)
-        cache = StaticCache(model, 16, batch=2)
+        cache = StaticCache(model, 16, 2, compiled)
         cos, sin = model.rotary_emb(texts, torch.arange(16)[None])
         cos, sin = cos[0, :, None], signed(sin)[0, :, None]
 

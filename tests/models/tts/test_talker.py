@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pytest
 import torch
 
-from hfd.models.tts.codec import CONTEXT_FRAMES, WindowDecoder, _window_constants
+from hfd.models.tts.codec import StreamDecoder
 from hfd.models.tts.protocol import FRAME_SAMPLES
-from hfd.models.tts.speech import END, PAD, Manner, Policy, Speech, TextFeed
+from hfd.models.tts.schedule import Job, Talker
+from hfd.models.tts.speech import END, PAD, Manner, Move, Policy, Speech, TextFeed
 from hfd.models.tts.talker import QwenVoice, make_sampling
 
 pytestmark = pytest.mark.heavy
@@ -34,17 +37,15 @@ def official_codes(model, tokenizer, text, speaker, language, frames):
     return codes[0]
 
 
-def own_codes(voice, text, manner, frames):
+def own_codes(voice, text, manner, frames, slot=0):
     """Codes of our loop with the text given token by token: [frames, groups]."""
     first, *rest = voice.tokens(text)
     sides = [*rest, END]
-    voice.begin(first, manner)
-    out = []
-    while len(out) < frames:
-        voice.frame()
-        out.append(voice._codes.clone())
-        if voice.advance(sides.pop(0) if sides else PAD, may_end=True):
-            break
+    voice.begin(slot, first, manner)
+    out, move = [], None
+    while len(out) < frames and not voice.step({slot: move}):
+        out.append(voice._codes[slot].clone())
+        move = Move(sides.pop(0) if sides else PAD, may_end=True)
     return torch.stack(out)
 
 
@@ -73,11 +74,53 @@ def test_no_control_code_is_ever_drawn_and_none_ends_speech_before_it_may(loaded
     model, tokenizer = loaded
     model.generate_config = {"temperature": 50.0}  # every code is about as likely
     voice = QwenVoice(model, tokenizer, captured=False, max_frames=256)
-    voice.begin(voice.tokens("x")[0], Manner("ryan", "auto", 3))
+    voice.begin(0, voice.tokens("x")[0], Manner("ryan", "auto", 3))
+    move = None
     for _ in range(150):
-        voice.frame()
+        assert not voice.step({0: move})
         assert int(voice._codes.max()) < 2048
-        assert not voice.advance(PAD, may_end=False)
+        move = Move(PAD, may_end=False)
+
+
+def test_each_of_several_utterances_is_spoken_as_if_alone(loaded):
+    """Three slots that begin, pause and end at different times, one of them used twice."""
+    model, tokenizer = loaded
+    model.generate_config = {}
+    texts = ["Hello, 你好", "one two three", "x", "a fourth one"]
+    manners = [Manner("ryan", "english", 1), Manner("eric", "auto", 2)] * 2
+    alone = QwenVoice(model, tokenizer, captured=False, max_frames=64)
+    wanted = []
+    for text, manner in zip(texts, manners, strict=True):
+        codes = own_codes(alone, text, manner, 24)
+        wanted.append((codes, np.concatenate([alone.pcm(0, n) for n in (8, 8, 8)])))
+    voice = QwenVoice(model, tokenizer, captured=False, slots=3, max_frames=64)
+    chance = random.Random(5)
+    heard = [([], []) for _ in texts]
+    slots, left = {}, [0, 1, 2, 3]
+    while slots or left:
+        for slot in range(3):
+            if slot not in slots and left and chance.random() < 0.3:
+                number = left.pop(0)
+                first, *rest = voice.tokens(texts[number])
+                voice.begin(slot, first, manners[number])
+                slots[slot] = (number, [None, *(Move(t, True) for t in [*rest, END])])
+        going = {
+            slot: moves.pop(0) if moves else Move(PAD, True)
+            for slot, (_, moves) in slots.items()
+            if chance.random() < 0.7
+        }
+        if going:
+            assert not voice.step(going)
+        for slot in going:
+            codes, sound = heard[slots[slot][0]]
+            codes.append(voice._codes[slot].clone())
+            if len(codes) % 4 == 0:
+                sound.append(voice.pcm(slot, 4))
+            if len(codes) == 24:
+                del slots[slot]
+    for (codes, sound), (codes_alone, sound_alone) in zip(heard, wanted, strict=True):
+        assert torch.equal(torch.stack(codes), codes_alone)
+        assert np.abs(np.concatenate(sound).astype(int) - sound_alone).max() <= 2
 
 
 def test_settings_that_we_cannot_honour_are_refused():
@@ -85,51 +128,36 @@ def test_settings_that_we_cannot_honour_are_refused():
         make_sampling({"top_p": 0.8})
 
 
-@pytest.mark.parametrize("emit", [1, 4, 8])
+@pytest.mark.parametrize("emit", [1, 3, 8])
 def test_frames_joined_are_the_decode_of_everything(loaded, emit):
     decoder = loaded[0].speech_tokenizer.model.decoder
-    frames = 96  # more than one window
+    frames = 192  # more than the codec looks back
     codes = torch.randint(2048, (frames, 16), generator=torch.Generator().manual_seed(5))
-    window = WindowDecoder(decoder, None)
     with torch.inference_mode():
         whole = decoder(codes.T[None])[0, 0].numpy()
+        stream = StreamDecoder(decoder, 2, frames, None)
         heard = []
-        for number, frame in enumerate(codes, 1):
-            window.add(frame)
+        for number, frame in enumerate(codes.tolist(), 1):
+            for slot in (0, 1):  # the other slot is busy with something else
+                stream.add(slot, frame if slot else frame[::-1])
             if number % emit == 0:
-                heard.append(window.pcm(emit))
-    joined = np.concatenate(heard) / 32767
-    assert len(joined) == frames * FRAME_SAMPLES
-    full = CONTEXT_FRAMES * FRAME_SAMPLES
-    assert np.abs(joined[:full] - whole[:full]).max() < 1e-4  # nothing is missing yet
-    error = np.sqrt(np.mean((joined - whole) ** 2) / np.mean(whole**2))
-    assert error < 5e-3
-
-
-def test_the_window_that_is_captured_on_a_gpu_decodes_as_the_codecs_own_forward(loaded):
-    """The composition with constants, run plainly: full window and one padded behind."""
-    decoder = loaded[0].speech_tokenizer.model.decoder
-    window = WindowDecoder(decoder, None)
-    weight = next(decoder.parameters())
-    with torch.inference_mode():
-        window._rope, window._mask = _window_constants(
-            decoder.pre_transformer, window._window, weight
-        )
-        window._wav = torch.zeros(window._window * FRAME_SAMPLES)
-        window._codes.random_(2048, generator=torch.Generator().manual_seed(6))
-        window._decode_window()
-        expected = decoder(window._codes)[0, 0]
-        assert torch.allclose(window._wav, expected, atol=1e-4)
-        short = decoder(window._codes[..., :10])[0, 0]
-        assert torch.allclose(window._wav[: 10 * FRAME_SAMPLES], short, atol=1e-4)
+                heard.append(stream.pcm(1, emit))
+                stream.pcm(0, emit)
+        joined = np.concatenate(heard)
+        assert len(joined) == frames * FRAME_SAMPLES
+        assert np.abs(joined / 32767 - whole).max() < 1e-4
+        stream.reset(1)
+        for frame in codes[:emit].tolist():
+            stream.add(1, frame)
+        assert np.array_equal(stream.pcm(1, emit), joined[: emit * FRAME_SAMPLES])
 
 
 def test_late_text_is_never_lost_to_an_early_end(loaded):
     model, tokenizer = loaded
     model.generate_config = {"temperature": 50.0}  # would end after a few frames if it might
     voice = QwenVoice(model, tokenizer, captured=False, max_frames=256)
-    feed, chunks = TextFeed(), []
-    policy = Policy(starve_wait_s=0.01, pad_interval_s=0.01)
+    feed, chunks, done = TextFeed(), [], []
+    policy = Policy(lead_s=10.0)  # never waits
 
     def on_chunk(chunk):
         chunks.append(chunk)
@@ -138,7 +166,12 @@ def test_late_text_is_never_lost_to_an_early_end(loaded):
             feed.finish()
 
     feed.put(0, voice.tokens("abc"))
-    outcome = Speech(voice, feed, Manner("ryan", "auto", 9), policy, 1, on_chunk).run()
+    speech = Speech(feed, Manner("ryan", "auto", 9), policy, (1,), on_chunk)
+    talker = Talker(voice, policy)
+    talker.submit(Job(speech, done.append))
+    while not done:
+        talker.tick()
+    outcome = done[0]
     assert outcome.tokens == 5 and outcome.segments == 1 and outcome.pad_steps >= 5
     assert chunks[-1].text_seq_consumed == 1
     assert outcome.frames * FRAME_SAMPLES == sum(len(chunk.pcm) for chunk in chunks)

@@ -8,14 +8,17 @@ once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 from torch.nn import functional as F
 
 from hfd.models.graphs.attention import static_attention
 from hfd.models.graphs.fused import Fused
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class StaticCache:
@@ -24,22 +27,40 @@ class StaticCache:
     Slots that hold values of an earlier use, or padding's, are masked and never read with weight.
 
     Attributes:
-        keys, values: of each layer, [batch, shared heads, capacity, width].
+        block: of all layers, [layers, batch, 2 * shared heads, capacity, width].
+        keys, values: views of it, [batch, shared heads, capacity, width] for each layer.
     """
 
-    def __init__(self, model: Any, capacity: int, batch: int = 1) -> None:
-        """Make room for `capacity` positions of `batch` sequences; `model` has ``layers``."""
+    def __init__(self, model: Any, capacity: int, batch: int = 1, compiled: bool = False) -> None:
+        """Make room for `capacity` positions of `batch` sequences.
+
+        Args:
+            model: a transformers decoder with ``layers``.
+            capacity: positions of a sequence.
+            batch: sequences.
+            compiled: whether `torch.compile` makes one kernel each of what lies between the
+                products; it rounds where the plain operations round.
+
+        Raises:
+            ValueError: an activation other than SiLU.
+        """
         parts = [layer.self_attn for layer in model.layers]
+        if model.config.hidden_act != "silu":
+            raise ValueError(f"activation {model.config.hidden_act!r} is not supported")
         weight, self.width = parts[0].k_proj.weight, parts[0].head_dim
         self.heads = parts[0].q_proj.out_features // self.width
         self.shared = parts[0].k_proj.out_features // self.width
-        shape = (batch, self.shared, capacity, self.width)
-        self.keys = [weight.new_zeros(shape) for _ in parts]
-        self.values = [weight.new_zeros(shape) for _ in parts]
+        shape = (len(parts), batch, 2 * self.shared, capacity, self.width)
+        self.block = weight.new_zeros(shape)
+        self.keys = [layer[:, : self.shared] for layer in self.block]
+        self.values = [layer[:, self.shared :] for layer in self.block]
         self.rows = torch.arange(batch, device=weight.device)[:, None]
         self.projections = [Fused(part.q_proj, part.k_proj, part.v_proj) for part in parts]
         self.gates = [Fused(layer.mlp.gate_proj, layer.mlp.up_proj) for layer in model.layers]
         self.norms = [self._joint_norm(part) for part in parts]
+        self.join = fuse(_join) if compiled else _join
+        self.place = fuse(_place) if compiled else _place
+        self.gate = fuse(_gate) if compiled else _gate
 
     def _joint_norm(self, attention: Any) -> torch.Tensor | None:
         """Weights of the norms of query and key [heads + shared heads, width], where it has any."""
@@ -48,12 +69,9 @@ class StaticCache:
         query, key = attention.q_norm.weight.detach(), attention.k_norm.weight.detach()
         return torch.cat([query.expand(self.heads, -1), key.expand(self.shared, -1)])
 
-    def write(
-        self, layer: int, slots: torch.Tensor, key: torch.Tensor, value: torch.Tensor
-    ) -> None:
-        """Put keys and values [batch, tokens, shared heads, width] at `slots` [batch, tokens]."""
-        self.keys[layer].transpose(1, 2)[self.rows, slots] = key
-        self.values[layer].transpose(1, 2)[self.rows, slots] = value
+    def write(self, layer: int, slots: torch.Tensor, pair: torch.Tensor) -> None:
+        """Put keys and values [batch, tokens, 2 * shared heads, width] at `slots`."""
+        self.block[layer].transpose(1, 2)[self.rows, slots] = pair
 
 
 def decode(
@@ -82,29 +100,85 @@ def decode(
         States after the last norm, [batch, tokens, hidden], and the kept ones.
     """
     bucket = bias.shape[-1]
-    kept = {}
+    kept: dict[int, torch.Tensor] = {}
+    added: torch.Tensor | None = None  # what the layer before adds to the states
     for number, layer in enumerate(model.layers):
+        attention = layer.self_attn
+        states, normed = cache.join(states, added, *_norm_of(layer.input_layernorm))
         if number in keep:
             kept[number] = states
-        attention = layer.self_attn
-        normed = rms_norm(layer.input_layernorm, states)
         joined = cache.projections[number](normed).unflatten(-1, (-1, cache.width))
-        both, value = joined[..., : -cache.shared, :], joined[..., -cache.shared :, :]
-        if (weight := cache.norms[number]) is not None:
-            both = F.rms_norm(both, both.shape[-1:], eps=attention.q_norm.variance_epsilon) * weight
-        both = rotate(both, *rotation)
-        cache.write(number, slots, both[..., cache.heads :, :], value)
-        query = both[..., : cache.heads, :].transpose(1, 2)
+        query, pair = cache.place(
+            joined, cache.norms[number], *rotation, cache.shared, _epsilon(attention)
+        )
+        cache.write(number, slots, pair)
         read = cache.keys[number][:, :, :bucket], cache.values[number][:, :, :bucket]
-        out = static_attention(query, *read, bias, attention.scaling, parts)
-        states = states + attention.o_proj(out)
-        normed = rms_norm(layer.post_attention_layernorm, states)
-        gate, up = cache.gates[number](normed).chunk(2, dim=-1)
-        states = states + layer.mlp.down_proj(layer.mlp.act_fn(gate) * up)
-    states = rms_norm(model.norm, states)
+        out = static_attention(query.transpose(1, 2), *read, bias, attention.scaling, parts)
+        states, normed = cache.join(
+            states, attention.o_proj(out), *_norm_of(layer.post_attention_layernorm)
+        )
+        added = layer.mlp.down_proj(cache.gate(cache.gates[number](normed)))
+    states, normed = cache.join(states, added, *_norm_of(model.norm))
     if len(model.layers) in keep:
-        kept[len(model.layers)] = states
-    return states, kept
+        kept[len(model.layers)] = normed
+    return normed, kept
+
+
+def fuse(function: Callable[P, R]) -> Callable[P, R]:
+    """`function` with its operations in as few kernels as `torch.compile` makes of them.
+
+    Compiled at the first call with each shape; kernels are kept on disk for the next process.
+    """
+    torch._dynamo.config.recompile_limit = max(64, torch._dynamo.config.recompile_limit)
+    options = {"emulate_precision_casts": True}
+    compiled: Callable[P, R] = torch.compile(
+        function, dynamic=False, fullgraph=True, options=options
+    )
+    return compiled
+
+
+def _norm_of(norm: Any) -> tuple[torch.Tensor, float]:
+    return norm.weight, norm.variance_epsilon
+
+
+def _epsilon(attention: Any) -> float:
+    """Of the norms of query and key, where there are any."""
+    return attention.q_norm.variance_epsilon if hasattr(attention, "q_norm") else 0.0
+
+
+def _join(
+    states: torch.Tensor, added: torch.Tensor | None, weight: torch.Tensor, epsilon: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The states with what a layer adds, and their norm."""
+    if added is not None:
+        states = states + added
+    return states, F.rms_norm(states, weight.shape, weight, epsilon)
+
+
+def _place(
+    joined: torch.Tensor,
+    norm: torch.Tensor | None,
+    cos: torch.Tensor,
+    sin: torch.Tensor,
+    shared: int,
+    epsilon: float,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rotated queries [batch, tokens, heads, width], and keys and values [..., 2 * shared, width].
+
+    Args:
+        joined: query, key and value heads, [batch, tokens, heads + 2 * shared, width].
+        norm: weights of the norms of query and key, [heads + shared, width].
+    """
+    turned, value = joined[..., :-shared, :], joined[..., -shared:, :]
+    if norm is not None:
+        turned = F.rms_norm(turned, turned.shape[-1:], eps=epsilon) * norm
+    turned = rotate(turned, cos, sin)
+    return turned[..., :-shared, :], torch.cat([turned[..., -shared:, :], value], dim=-2)
+
+
+def _gate(joined: torch.Tensor) -> torch.Tensor:
+    gate, up = joined.chunk(2, dim=-1)
+    return F.silu(gate) * up
 
 
 def rms_norm(norm: Any, states: torch.Tensor) -> torch.Tensor:

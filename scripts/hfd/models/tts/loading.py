@@ -51,11 +51,11 @@ def _without_torchaudio() -> Iterator[None]:
     try:
         yield
     finally:
-        for name, module in saved.items():
-            if module is None:
+        for name, earlier in saved.items():
+            if earlier is None:
                 del sys.modules[name]
             else:
-                sys.modules[name] = module
+                sys.modules[name] = earlier
 
 
 def import_qwen_tts() -> types.ModuleType:
@@ -74,10 +74,11 @@ def import_qwen_tts() -> types.ModuleType:
             ) from error
 
 
-def load_model(folder: Path, device: str, attention: str) -> tuple[Any, Any]:
+def load_model(folder: Path, device: str, attention: str = "sdpa") -> tuple[Any, Any]:
     """The loaded ``Qwen3TTSForConditionalGeneration`` and its text tokenizer.
 
-    bfloat16 on CUDA, float32 elsewhere; nothing is fetched from anywhere.
+    bfloat16 on CUDA, float32 elsewhere; nothing is fetched from anywhere. `attention` is that of
+    qwen-tts's own forward, which a `QwenVoice` does not use.
 
     Raises:
         HfdError: no snapshot in `folder`, or not a CustomVoice model with the 12 Hz tokenizer.
@@ -121,17 +122,17 @@ def weights_id(folder: Path) -> str:
 
 
 def load_voice(
-    folder: Path, device: str, attention: str, captured: bool, max_frames: int
+    folder: Path, device: str, captured: bool, slots: int, max_frames: int
 ) -> tuple[QwenVoice, dict[str, Any], tuple[str, ...], tuple[str, ...]]:
-    """A ready voice, what to tell of it, and its speakers and languages, defaults first."""
-    model, tokenizer = load_model(folder, device, attention)
-    voice = QwenVoice(model, tokenizer, captured=captured, max_frames=max_frames)
+    """A ready voice, what it is, and its speakers and languages, defaults first."""
+    model, tokenizer = load_model(folder, device)
+    voice = QwenVoice(model, tokenizer, captured=captured, slots=slots, max_frames=max_frames)
     info = {
         "model": folder.name,
         "weights_id": weights_id(folder),
         "device": torch.cuda.get_device_name(device) if device.startswith("cuda") else device,
         "dtype": str(next(model.parameters()).dtype).removeprefix("torch."),
-        "attention": attention,
+        "attention": "sdpa",
         "acceleration": "cuda_graph" if captured else "plain",
         "versions": {
             name: importlib.metadata.version(name) for name in ("torch", "transformers", "qwen-tts")

@@ -1,17 +1,20 @@
 """The websocket ``/v1/tts/stream`` and the health page (docs/tts_protocol.md).
 
-The socket lives in the asyncio thread; the talker lives in one thread of its own, to which
-utterances of all sessions queue in the order in which their first text came.
+Sockets live in the asyncio thread, the talker in one of its own (`hfd.models.tts.schedule`). What a
+client says can end its session and nothing else; a broken voice ends the process, so that whoever
+started it starts it again.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import json
 import logging
 import os
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -21,19 +24,19 @@ from websockets.datastructures import Headers
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
-from hfd.models.tts import protocol
+from hfd.models.tts import messages, protocol
+from hfd.models.tts.messages import ProtocolError
+from hfd.models.tts.schedule import Job, Talker
 from hfd.models.tts.speech import Chunk, Manner, Outcome, Policy, Speech, TextFeed, Voice
 
 log = logging.getLogger("tts")
 CONFIG_TIMEOUT_S = 10.0
+LAST_WORDS_S = 2.0
+"""How long sessions have to tell their clients that the voice is broken."""
 
 
-class ProtocolError(Exception):
-    """The client said something that the protocol does not know; `code` is the error's name."""
-
-    def __init__(self, code: str, message: str) -> None:
-        self.code = code
-        super().__init__(message)
+class VoiceFailed(Exception):
+    """The talker or its device broke; it does not heal."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +45,9 @@ class Offer:
 
     Attributes:
         voice: the talker.
-        info: model, weights, device and acceleration, as told in ``session.ready``.
+        info: model, weights, device and acceleration, as said in ``session.ready``.
         speakers, languages: the names a session may choose; the first is the default.
-        emit_every: default number of frames per chunk.
+        emit_every: frames of the first chunks; the last of them holds for all others.
         policy: waiting, padding and caps.
     """
 
@@ -52,19 +55,20 @@ class Offer:
     info: dict[str, Any]
     speakers: tuple[str, ...]
     languages: tuple[str, ...]
-    emit_every: int = 1
+    emit_every: tuple[int, ...] = (1,)
     policy: Policy = dataclasses.field(default_factory=Policy)
 
 
 class TtsServer:
-    """All sessions of one talker."""
+    """All sessions of one talker; made inside the event loop that serves them."""
 
     def __init__(self, offer: Offer) -> None:
         self.offer = offer
         self.sessions = 0
-        self.waiting = 0
-        self.frames = 0
-        self._talker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="talker")
+        self.talker = Talker(offer.voice, offer.policy)
+        self._loop = asyncio.get_running_loop()
+        self.broken: asyncio.Future[None] = self._loop.create_future()
+        threading.Thread(target=self._talk, name="talker", daemon=True).start()
 
     async def run(self, host: str, port: int) -> None:
         """Serve until cancelled."""
@@ -82,14 +86,18 @@ class TtsServer:
             log.info("ready on ws://%s:%d%s", address[0], address[1], protocol.PATH)
             await server.serve_forever()
 
-    def speak(self, utterance: Utterance) -> asyncio.Future[Outcome]:
-        """Queue an utterance behind all that came before it."""
-        self.waiting += 1
-        return asyncio.get_running_loop().run_in_executor(self._talker, self._speak, utterance)
+    def _talk(self) -> None:
+        """The talker's thread; it ends only when the voice breaks."""
+        try:
+            self.talker.run()
+        except Exception as error:
+            log.exception("the talker failed")
+            self._loop.call_soon_threadsafe(self._break, error)
 
-    def _speak(self, utterance: Utterance) -> Outcome:
-        self.waiting -= 1
-        return utterance.speak(self.offer)
+    def _break(self, error: Exception) -> None:
+        self.broken.set_exception(VoiceFailed(f"{type(error).__name__}: {error}"))
+        self.broken.exception()  # nobody need be there to hear it
+        self._loop.call_later(LAST_WORDS_S if self.sessions else 0.0, _leave)
 
     def _health(self, connection: ServerConnection, request: Request) -> Response | None:
         """Answer plain HTTP; None lets a websocket on the right path through."""
@@ -101,9 +109,10 @@ class TtsServer:
         state = {
             "status": "ok",
             **self.offer.info,
+            "slots": self.offer.voice.slots,
             "sessions": self.sessions,
-            "utterances_waiting": self.waiting,
-            "frames": self.frames,
+            "utterances_waiting": self.talker.waiting,
+            "frames": self.talker.frames,
         }
         body = json.dumps(state).encode()
         headers = Headers({"Content-Type": "application/json", "Content-Length": str(len(body))})
@@ -115,15 +124,14 @@ class TtsServer:
         try:
             await session.run()
         except ConnectionClosed:
-            log.info("client went away")
+            log.info("a client went away")
         except ProtocolError as error:
             await session.fail(error.code, str(error))
+        except VoiceFailed as error:
+            await session.fail("voice_failed", str(error))
         except Exception as error:
-            log.exception("the talker failed")
-            await session.fail("voice_failed", f"{type(error).__name__}: {error}")
-            # A broken device does not heal: leave, so that whoever started us starts us again.
-            logging.shutdown()
-            os._exit(1)
+            log.exception("a session failed")
+            await session.fail("session_failed", f"{type(error).__name__}: {error}")
         finally:
             session.cancel()
             self.sessions -= 1
@@ -132,46 +140,47 @@ class TtsServer:
 class Utterance:
     """One stretch of speech: its feed, and where its chunks go."""
 
-    def __init__(self, number: int, manner: Manner, emit_every: int, outbox: Outbox) -> None:
+    def __init__(self, number: int, session: Session, server: TtsServer) -> None:
         self.number = number
-        self.feed = TextFeed()
-        self.outcome: asyncio.Future[Outcome] | None = None
-        self._manner = manner
-        self._emit_every = emit_every
-        self._outbox = outbox
-
-    def speak(self, offer: Offer) -> Outcome:
-        """Runs in the talker's thread."""
-        self._outbox.put({"type": protocol.START, "utterance": self.number})
-        samples = chunks = 0
-
-        def on_chunk(chunk: Chunk) -> None:
-            nonlocal samples, chunks
-            header = {
-                "type": protocol.CHUNK,
-                "utterance": self.number,
-                "seq": chunks,
-                "frame_index": chunk.frame_index,
-                "frames": chunk.frames,
-                "samples": len(chunk.pcm),
-                "text_seq_consumed": chunk.text_seq_consumed,
-                "starved": chunk.starved,
-                "compute_ms": round(chunk.compute_s * 1000, 3),
-            }
-            self._outbox.put(header, chunk.pcm.astype("<i2").tobytes())
-            samples += len(chunk.pcm)
-            chunks += 1
-
+        self.feed = TextFeed(server.talker.wake)
+        self.outcome: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        self._outbox = session.outbox
+        self._samples = self._chunks = 0
+        choice = session.choice
         speech = Speech(
-            offer.voice, self.feed, self._manner, offer.policy, self._emit_every, on_chunk
+            self.feed, choice.manner, server.offer.policy, choice.emit_every, self._chunk
         )
-        outcome = speech.run()
+        self.job = Job(speech, self._done, self._start)
+
+    # In the talker's thread:
+
+    def _start(self) -> None:
+        self._outbox.put({"type": protocol.START, "utterance": self.number})
+
+    def _chunk(self, chunk: Chunk) -> None:
+        header = {
+            "type": protocol.CHUNK,
+            "utterance": self.number,
+            "seq": self._chunks,
+            "frame_index": chunk.frame_index,
+            "frames": chunk.frames,
+            "samples": len(chunk.pcm),
+            "text_seq_consumed": chunk.text_seq_consumed,
+            "starved": chunk.starved,
+            "compute_ms": round(chunk.compute_s * 1000, 3),
+        }
+        self._outbox.put(header, chunk.pcm.astype("<i2").tobytes())
+        self._samples += len(chunk.pcm)
+        self._chunks += 1
+
+    def _done(self, outcome: Outcome | Exception) -> None:
+        if isinstance(outcome, Exception):
+            return  # the server tells all sessions
         done = dataclasses.asdict(outcome)
         done["starved_s"] = round(outcome.starved_s, 3)
-        self._outbox.put(
-            {"type": protocol.AUDIO_DONE, "utterance": self.number, "samples": samples, **done}
-        )
-        return outcome
+        header = {"type": protocol.AUDIO_DONE, "utterance": self.number}
+        self._outbox.put(header | {"samples": self._samples, **done})
+        self._outbox.after(lambda: self.outcome.set_result(outcome))
 
 
 class Outbox:
@@ -184,101 +193,125 @@ class Outbox:
 
     def put(self, message: dict[str, Any], pcm: bytes | None = None) -> None:
         """Hand over a message; from any thread."""
-        self._loop.call_soon_threadsafe(self._queue.put_nowait, (message, pcm))
+        self.after(lambda: self._queue.put_nowait((message, pcm)))
+
+    def after(self, call: Callable[[], None]) -> None:
+        """Call in the event loop, after all that was put before; from any thread."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens any more
+            self._loop.call_soon_threadsafe(call)
 
     def close(self) -> None:
         """Let `drain` return after all that was put before."""
-        self._loop.call_soon_threadsafe(self._queue.put_nowait, None)
+        self.after(lambda: self._queue.put_nowait(None))
 
     async def drain(self) -> None:
         """Send everything, until `close`."""
         while (item := await self._queue.get()) is not None:
             message, pcm = item
-            await self._socket.send(json.dumps(message, ensure_ascii=False))
+            await self._socket.send(json.dumps(message))
             if pcm is not None:
                 await self._socket.send(pcm)
 
 
 class Session:
-    """One client: reads its text, opens utterances, ends when all have been spoken."""
+    """One client: reads its text, opens utterances, ends when all have been spoken.
+
+    Attributes:
+        choice: what ``session.config`` chose.
+        outbox: what is to be sent.
+    """
 
     def __init__(self, server: TtsServer, socket: ServerConnection) -> None:
+        self.choice = messages.Choice(Manner("", "", 0), (1,), 1)
+        self.outbox = Outbox(socket)
         self._server = server
         self._socket = socket
-        self._outbox = Outbox(socket)
         self._utterances: list[Utterance] = []
         self._current: Utterance | None = None
         self._last_seq = -1
+        self._tokens = 0
+        self._text_over = asyncio.Event()
 
     async def run(self) -> None:
         """From ``session.config`` to ``session.done``."""
-        self._manner, self._emit_every = await self._configure()
-        drain = asyncio.ensure_future(self._outbox.drain())
+        await self._configure()
+        speaking = asyncio.create_task(self._speak())
+        tasks = [speaking, asyncio.create_task(self._read())]
         try:
-            await self._read()
-            for utterance in self._utterances:
-                outcome = await utterance.outcome
-                self._server.frames += outcome.frames
-            self._outbox.put({"type": protocol.SESSION_DONE, "utterances": len(self._utterances)})
-            self._outbox.close()
-            await drain
+            await asyncio.wait([*tasks, self._server.broken], return_when=asyncio.FIRST_COMPLETED)
+            if self._server.broken.done():
+                self._server.broken.result()
+            for task in tasks:  # `_read` ends only with what ended it
+                if task.done():
+                    task.result()
         finally:
-            drain.cancel()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     def cancel(self) -> None:
-        """Stop speaking; the talker goes on to the next session at its next frame."""
+        """Stop speaking; the talker goes on with others at its next frame."""
         for utterance in self._utterances:
             utterance.feed.cancel()
 
     async def fail(self, code: str, message: str) -> None:
         """Tell the client what went wrong and close."""
         try:
-            await self._socket.send(
-                json.dumps({"type": protocol.ERROR, "code": code, "message": message})
-            )
-            await self._socket.close(1011 if code == "voice_failed" else 1008, code)
+            error = {"type": protocol.ERROR, "code": code, "message": message}
+            await self._socket.send(json.dumps(error))
+            await self._socket.close(1011 if code.endswith("_failed") else 1008, code)
         except ConnectionClosed:
             return
 
-    async def _configure(self) -> tuple[Manner, int]:
+    async def _configure(self) -> None:
         offer = self._server.offer
         try:
             async with asyncio.timeout(CONFIG_TIMEOUT_S):
-                config = _message(await self._socket.recv())
+                raw = await self._socket.recv()
         except TimeoutError as error:
             raise ProtocolError("config_timeout", "no session.config came") from error
-        if config["type"] != protocol.CONFIG:
-            raise ProtocolError("config_first", "the first message must be session.config")
-        manner = Manner(
-            _choice(config, "speaker", offer.speakers),
-            _choice(config, "language", offer.languages),
-            _integer(config, "seed", 0, 0),
+        config = await asyncio.to_thread(messages.parse, raw)
+        self.choice = messages.read_config(
+            config, offer.speakers, offer.languages, offer.emit_every
         )
-        emit_every = _integer(config, "emit_every_frames", offer.emit_every, 1)
-        if emit_every > protocol.MAX_EMIT_FRAMES:
-            raise ProtocolError("bad_emit_every_frames", f"at most {protocol.MAX_EMIT_FRAMES}")
         ready = {
             "type": protocol.READY,
             "protocol": protocol.PROTOCOL,
             "sample_rate": protocol.SAMPLE_RATE,
             "frame_samples": protocol.FRAME_SAMPLES,
             "format": "pcm_s16le",
-            "speaker": manner.speaker,
-            "language": manner.language,
-            "seed": manner.seed,
-            "emit_every_frames": emit_every,
+            **dataclasses.asdict(self.choice.manner),
+            "emit_every_frames": self.choice.emit_shown,
             **offer.info,
         }
-        await self._socket.send(json.dumps(ready, ensure_ascii=False))
-        return manner, emit_every
+        await self._socket.send(json.dumps(ready))
+
+    async def _speak(self) -> None:
+        """Send all sound; returns when the text is over and all of it has been spoken."""
+        drain = asyncio.create_task(self.outbox.drain())
+        try:
+            await self._text_over.wait()
+            for utterance in self._utterances:
+                await utterance.outcome
+            self.outbox.put({"type": protocol.SESSION_DONE, "utterances": len(self._utterances)})
+            self.outbox.close()
+            await drain
+        finally:
+            drain.cancel()
 
     async def _read(self) -> None:
-        """Take text until ``input.done``; a failed talker ends the wait for it."""
+        """Take text until the client leaves; after ``input.done`` it may still cancel."""
+        voice = self._server.offer.voice
         while True:
-            message = _message(await self._receive())
-            match message["type"]:
+            raw = await self._socket.recv()
+            message = await asyncio.to_thread(messages.parse, raw)
+            kind = message["type"]
+            if self._text_over.is_set() and kind != protocol.CANCEL:
+                raise ProtocolError("after_done", f"{kind!r} came after input.done")
+            match kind:
                 case protocol.TEXT:
-                    self._text(message)
+                    tokens = await asyncio.to_thread(messages.read_tokens, message, voice)
+                    self._text(messages.read_seq(message, self._last_seq + 1), tokens)
                 case protocol.FLUSH:
                     self._flush()
                 case protocol.CANCEL:
@@ -286,48 +319,31 @@ class Session:
                     self._current = None
                 case protocol.DONE:
                     self._flush()
-                    return
+                    self._text_over.set()
                 case other:
                     raise ProtocolError("unknown_type", f"unknown message type {other!r}")
 
-    async def _receive(self) -> str | bytes:
-        """The next message; raises what the talker raised if that comes first."""
-        receive = asyncio.ensure_future(self._socket.recv())
-        running = [u.outcome for u in self._utterances if not u.outcome.done()]
-        try:
-            while not receive.done():
-                done, _ = await asyncio.wait(
-                    [receive, *running], return_when=asyncio.FIRST_COMPLETED
-                )
-                for outcome in done - {receive}:
-                    outcome.result()
-                running = [outcome for outcome in running if not outcome.done()]
-            return receive.result()
-        finally:
-            receive.cancel()
-
-    def _text(self, message: dict[str, Any]) -> None:
-        seq = _integer(message, "seq", None, self._last_seq + 1)
-        text, tokens = message.get("text"), message.get("token_ids")
-        if tokens is None and isinstance(text, str):
-            tokens = self._server.offer.voice.tokens(text)
-        vocabulary = range(self._server.offer.voice.text_vocabulary)
-        if not isinstance(tokens, list) or not all(token in vocabulary for token in tokens):
-            raise ProtocolError("bad_text", "input.text needs text (a string) or token_ids")
+    def _text(self, seq: int, tokens: list[int]) -> None:
         self._last_seq = seq
         if not tokens:
             return
-        if self._current is not None and self._current.outcome.done():
+        self._tokens += len(tokens)
+        if self._tokens > protocol.MAX_SESSION_TOKENS:
+            raise ProtocolError(
+                "too_much_text", f"a session speaks at most {protocol.MAX_SESSION_TOKENS} tokens"
+            )
+        current = self._current
+        if current is not None and current.feed.finished:
             raise ProtocolError(
                 "utterance_abandoned", f"text {seq} came after its utterance was given up"
             )
-        if self._current is None:
-            self._current = Utterance(
-                len(self._utterances), self._manner, self._emit_every, self._outbox
-            )
-            self._current.outcome = self._server.speak(self._current)
-            self._utterances.append(self._current)
-        self._current.feed.put(seq, tokens)
+        if current is None:
+            current = self._current = Utterance(len(self._utterances), self, self._server)
+            self._utterances.append(current)
+            current.feed.put(seq, tokens)
+            self._server.talker.submit(current.job)
+        else:
+            current.feed.put(seq, tokens)
 
     def _flush(self) -> None:
         if self._current is not None:
@@ -335,30 +351,16 @@ class Session:
             self._current = None
 
 
-def _message(raw: str | bytes) -> dict[str, Any]:
-    try:
-        message = json.loads(raw) if isinstance(raw, str) else None
-    except json.JSONDecodeError:
-        message = None
-    if not isinstance(message, dict) or not isinstance(message.get("type"), str):
-        raise ProtocolError("bad_message", "every message is a JSON object with a type")
-    return message
-
-
-def _choice(config: dict[str, Any], key: str, known: tuple[str, ...]) -> str:
-    value = config.get(key) or known[0]
-    if str(value).lower() not in known:
-        raise ProtocolError(f"unknown_{key}", f"{key} {value!r} is not one of {sorted(known)}")
-    return str(value).lower()
-
-
-def _integer(message: dict[str, Any], key: str, default: int | None, least: int) -> int:
-    value = message.get(key, default)
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise ProtocolError(f"bad_{key}", f"{key} must be an integer of at least {least}")
-    return value
+def _leave() -> None:
+    """End the process: a broken device does not heal."""
+    logging.shutdown()
+    os._exit(1)
 
 
 def serve_forever(offer: Offer, host: str, port: int) -> None:
     """Run the server in this process until it is interrupted."""
-    asyncio.run(TtsServer(offer).run(host, port))
+
+    async def serve_offer() -> None:
+        await TtsServer(offer).run(host, port)
+
+    asyncio.run(serve_offer())

@@ -11,9 +11,13 @@ from hfd.models.graphs.decoder import StaticCache, decode, signed
 
 
 class Decoder:
-    """A stack of decoder layers; position and slot of a token are the same number."""
+    """A stack of decoder layers; position and slot of a token are the same number.
 
-    def __init__(self, model: Any, length: int, rope_axes: int) -> None:
+    Attributes:
+        cache: keys and values of all rows.
+    """
+
+    def __init__(self, model: Any, length: int, rope_axes: int, rows: int, compiled: bool) -> None:
         """Take over the layers, norm and rotary embedding of a transformers decoder.
 
         Args:
@@ -21,25 +25,35 @@ class Decoder:
             length: positions the cache holds.
             rope_axes: 3 where the rotary embedding wants [3, 1, length] position ids, else 1. Text
                 and speech have the same position on all axes.
+            rows: sequences side by side.
+            compiled: see `hfd.models.graphs.decoder.StaticCache`.
         """
         self._model = model
         self._length = length
-        self._cache = StaticCache(model, length)
-        self._group = self._cache.heads // self._cache.shared
-        probe = self._cache.keys[0]
-        places = torch.arange(length, device=probe.device)
+        self.cache = StaticCache(model, length, rows, compiled)
+        self._group = self.cache.heads // self.cache.shared
+        places = torch.arange(length, device=self.cache.block.device)
         shape = (3, 1, length) if rope_axes == 3 else (1, length)
-        cos, sin = (
-            part.reshape(-1, length, part.shape[-1])[0].to(probe.dtype)
-            for part in model.rotary_emb(probe, places.expand(shape))
-        )
-        self._cos, self._sin = cos[:, None], signed(sin)[:, None]  # [length, 1, width]
+        cos, sin = model.rotary_emb(self.cache.block, places.expand(shape))
+        # [..., length, width] of any axis -> [length, 1, width]
+        self._cos, self._sin = (part.flatten(0, -3)[0][:, None] for part in (cos, signed(sin)))
 
-    def __call__(self, states: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
-        """Normed states, shape of `states` [1, n, hidden], at `positions` [n] without gaps."""
-        bias = causal_bias(positions[:1], len(positions), self._length, self._group, states.dtype)
-        rotation = (
-            self._cos.index_select(0, positions),
-            self._sin.index_select(0, positions),
-        )
-        return decode(self._model, states, rotation, positions[None], bias, self._cache)[0]
+    def __call__(
+        self, states: torch.Tensor, positions: torch.Tensor, read: int | None = None
+    ) -> torch.Tensor:
+        """Normed states, shape of `states` [rows, n, hidden].
+
+        Args:
+            states: inputs.
+            positions: int64 [rows, n], without gaps.
+            read: how many slots are read, all by default; what stands behind them is of no use.
+        """
+        count = positions.shape[1]
+        read = read or self._length
+        bias = causal_bias(positions[:, 0], count, read, self._group, states.dtype)
+        rotation = self._at(self._cos, positions), self._at(self._sin, positions)
+        return decode(self._model, states, rotation, positions, bias, self.cache)[0]
+
+    def _at(self, table: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+        """Rows of a table [length, 1, width] at `positions` [rows, n]: [rows, n, 1, width]."""
+        return table.index_select(0, positions.flatten()).unflatten(0, positions.shape)

@@ -8,6 +8,8 @@ to frame n + 1.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,13 +17,17 @@ import torch
 
 from hfd.models.graphs.capture import Lane, Step
 from hfd.models.graphs.sampling import Sampling
-from hfd.models.tts.codec import WindowDecoder
-from hfd.models.tts.speech import END, PAD, Manner
+from hfd.models.tts.codec import StreamDecoder
+from hfd.models.tts.speech import END, PAD, Manner, Move
 from hfd.models.tts.steps import Decoder
 
 ROLE = "<|im_start|>assistant\n"
 CONTROL_CODES = 1024
 """The last ids of the talker's vocabulary are no sound; all but end-of-speech are never drawn."""
+PROMPT = 16
+"""Positions kept for a prompt, which has 9 or 10."""
+READS = (256, 512, 1024)
+"""How many slots of the cache a talker step may read: as few as hold what is spoken."""
 LEAST_CODES = 2
 """End-of-speech is not drawn before this many codes, as in the model's own generate."""
 
@@ -47,17 +53,21 @@ def make_sampling(config: dict[str, Any], prefix: str = "") -> Sampling:
 
 
 class QwenVoice:
-    """One talker; see `hfd.models.tts.speech.Voice` for what each method promises."""
+    """One talker with several slots; see `hfd.models.tts.speech.Voice` for what is promised."""
 
     def __init__(
-        self, model: Any, tokenizer: Any, *, captured: bool, max_frames: int = 2048
+        self, model: Any, tokenizer: Any, *, captured: bool, slots: int = 1, max_frames: int = 2048
     ) -> None:
         """Take over a loaded ``Qwen3TTSForConditionalGeneration``.
 
         Args:
-            captured: record the steps as CUDA graphs (CUDA only).
+            model: the model, on its device.
+            tokenizer: its text tokenizer.
+            captured: record the steps as CUDA graphs, with compiled kernels (CUDA only).
+            slots: utterances spoken at a time.
             max_frames: frames of one talker session; sets the size of the key-value cache.
         """
+        self.slots = slots
         self.max_frames = max_frames
         self._config = model.config
         self._talker = model.talker
@@ -66,42 +76,57 @@ class QwenVoice:
         self.text_vocabulary = self._talker.model.text_embedding.num_embeddings
         self._sampling = make_sampling(model.generate_config)
         self._sub_sampling = make_sampling(model.generate_config, "subtalker_")
-        lane = Lane.make(self._talker.codec_head.weight.device) if captured else None
+        self._random: dict[int, torch.Generator] = {}
+        self._at, self._drawn = [0] * slots, [0] * slots  # positions and codes of each slot
+        device = self._talker.codec_head.weight.device
+        lane = Lane.make(device) if captured else None
         with torch.inference_mode():
-            self._build(lane)
-            self._codec = WindowDecoder(model.speech_tokenizer.model.decoder, lane)
+            self._make_buffers(slots, device)
+            self._make_steps(lane)
+            codec = model.speech_tokenizer.model.decoder
+            self._codec = StreamDecoder(codec, slots, max_frames, lane)
 
-    def _build(self, lane: Lane | None) -> None:
+    def _make_buffers(self, slots: int, device: torch.device) -> None:
         """Make every buffer once; the steps read and write nothing else."""
         config = self._talker.config
-        self._groups = config.num_code_groups
+        self._groups, vocabulary = config.num_code_groups, config.vocab_size
+        integers = {"dtype": torch.long, "device": device}
+        flags = {"dtype": torch.bool, "device": device}
         weight = self._talker.codec_head.weight
-        self._device, self._dtype = weight.device, weight.dtype
-        integers = {"dtype": torch.long, "device": self._device}
-        floats = {"dtype": torch.float32, "device": self._device}
-        prompt = 16  # the longest prompt has 10 positions
-        self._talk = Decoder(self._talker.model, prompt + self.max_frames, rope_axes=3)
-        self._guess = Decoder(self._predictor.model, self._groups, rope_axes=1)
-        self._hidden = torch.zeros(1, 1, config.hidden_size, dtype=self._dtype, device=self._device)
+        self._hidden = weight.new_zeros(slots, 1, config.hidden_size)
         self._sum = torch.zeros_like(self._hidden)
-        self._code = torch.zeros(1, **integers)  # first code of the frame to come
-        self._codes = torch.zeros(self._groups, **integers)
-        self._side = torch.zeros(1, **integers)
-        self._position = torch.zeros(1, **integers)
-        self._places = torch.arange(self._groups, **integers)
-        self._may_end = torch.zeros(1, dtype=torch.bool, device=self._device)
-        self._seen = torch.zeros(config.vocab_size, dtype=torch.bool, device=self._device)
-        self._never = torch.zeros(config.vocab_size, dtype=torch.bool, device=self._device)
-        self._never[-CONTROL_CODES:] = True
+        self._code = torch.zeros(slots, **integers)  # first code of the frame to come
+        self._codes = torch.zeros(slots, self._groups, **integers)
+        self._position = torch.zeros(slots, **integers)
+        self._seen = torch.zeros(slots, vocabulary, **flags)
+        # What the host sets for each frame.
+        self._side = torch.zeros(slots, **integers)
+        self._may_end, self._moves, self._makes = torch.zeros(3, slots, **flags)
+        self._draws = torch.zeros(slots, self._groups, device=device)
+        # What the host sets for an opening: the prompt, and where it goes.
+        self._row = torch.zeros(1, **integers)
+        self._last = torch.zeros(1, **integers)
+        self._prompt_text, self._prompt_code = torch.zeros(2, PROMPT, **integers)
+        self._has_code = torch.zeros(PROMPT, 1, **flags)
+        # Constants.
+        self._ids = torch.arange(max(vocabulary, PROMPT), **integers)
         self._end_id = config.codec_eos_token_id
-        self._never[self._end_id] = False
-        self._is_end = torch.zeros_like(self._never)
-        self._is_end[self._end_id] = True
-        self._draws = torch.zeros(self._groups, **floats)  # of the first code and the others
+        self._is_end = self._ids[:vocabulary] == self._end_id
+        self._never = (self._ids[:vocabulary] >= vocabulary - CONTROL_CODES) & ~self._is_end
+
+    def _make_steps(self, lane: Lane | None) -> None:
+        length, compiled = PROMPT + self.max_frames, lane is not None
+        talker, predictor = self._talker.model, self._predictor.model
+        self._talk = Decoder(talker, length, 3, self.slots, compiled)
+        self._open_talk = Decoder(talker, PROMPT, 3, 1, compiled)
+        self._guess = Decoder(predictor, self._groups, 1, self.slots, compiled)
+        state = [self._code, self._seen, self._hidden, self._position]
+        self._opening = Step(self._open, lane, state)
         self._complete = Step(self._complete_codes, lane, [self._codes, self._sum])
-        self._step = Step(
-            self._talker_step, lane, [self._code, self._seen, self._hidden, self._position]
-        )
+        self._reads = [*(read for read in READS if read < length), length]
+        self._advance = {
+            read: Step(partial(self._talker_step, read), lane, state) for read in self._reads
+        }
 
     # -- Voice -------------------------------------------------------------------------------
 
@@ -109,79 +134,118 @@ class QwenVoice:
         return self._tokenizer.encode(text, add_special_tokens=False)
 
     @torch.inference_mode()
-    def begin(self, token: int, manner: Manner) -> None:
-        self._random = torch.Generator().manual_seed(manner.seed)
-        self._drawn = 0
-        self._seen.zero_()
-        self._codec.reset()
-        prompt = self._prompt(token, manner)
-        positions = torch.arange(prompt.shape[1], device=self._device)
-        hidden = self._talk(prompt, positions)
-        self._position.fill_(prompt.shape[1])
-        self._draw_code(hidden[:, -1:], may_end=False)
+    def begin(self, slot: int, token: int, manner: Manner) -> None:
+        self._random[slot] = torch.Generator().manual_seed(manner.seed)
+        self._draws[slot] = self._draw(slot)
+        self._drawn[slot] = 1
+        self._codec.reset(slot)
+        self._at[slot] = self._set_prompt(token, manner)
+        self._row.fill_(slot)
+        self._opening()
 
     @torch.inference_mode()
-    def frame(self) -> None:
-        self._draws[1:] = torch.rand(self._groups - 1, generator=self._random)
+    def step(self, moves: Mapping[int, Move | None]) -> set[int]:
+        flags = torch.zeros(3, self.slots, dtype=torch.bool)
+        sides = torch.zeros(self.slots, dtype=torch.long)
+        going = [(slot, move) for slot, move in moves.items() if move is not None]
+        for slot, move in going:
+            flags[0, slot] = True
+            flags[1, slot] = move.may_end and self._drawn[slot] >= LEAST_CODES
+            sides[slot] = self._side_id(move.side)
+            self._draws[slot] = self._draw(slot)
+            self._drawn[slot] += 1
+        flags[2, list(moves)] = True
+        self._moves.copy_(flags[0])
+        self._may_end.copy_(flags[1])
+        self._makes.copy_(flags[2])
+        if going:
+            self._side.copy_(sides)
+            last = max(self._at[slot] for slot, _ in going)
+            self._advance[next(read for read in self._reads if read > last)]()
         self._complete()
-        self._codec.add(self._codes)
+        codes = self._codes.tolist()
+        ended = {slot for slot, _ in going if codes[slot][0] == self._end_id}
+        for slot, _ in going:
+            self._at[slot] += 1
+        for slot in moves.keys() - ended:
+            self._codec.add(slot, codes[slot])
+        return ended
 
     @torch.inference_mode()
-    def advance(self, side: int, may_end: bool) -> bool:
-        special = {PAD: self._config.tts_pad_token_id, END: self._config.tts_eos_token_id}
-        self._side.fill_(special.get(side, side))
-        self._may_end.fill_(may_end and self._drawn >= LEAST_CODES)
-        self._draws[:1] = torch.rand(1, generator=self._random)
-        self._step()
-        self._drawn += 1
-        return self._code.item() == self._end_id
-
-    @torch.inference_mode()
-    def pcm(self, frames: int) -> np.ndarray:
-        return self._codec.pcm(frames)
+    def pcm(self, slot: int, frames: int) -> np.ndarray:
+        return self._codec.pcm(slot, frames)
 
     # -- steps: fixed buffers only -----------------------------------------------------------
+
+    def _open(self) -> None:
+        """From a prompt to the hidden state and first code of one row."""
+        codes = self._talker.model.codec_embedding(self._prompt_code)
+        given = self._text(self._prompt_text) + codes.masked_fill(~self._has_code, 0.0)
+        states = self._open_talk(given[None], self._ids[None, :PROMPT])
+        self._talk.cache.block[..., :PROMPT, :].index_copy_(
+            1, self._row, self._open_talk.cache.block
+        )
+        hidden = states.index_select(1, self._last)
+        draw = self._draws.index_select(0, self._row)[:, 0]
+        code = self._sampling.pick(self._logits(hidden), draw, banned=self._never | self._is_end)
+        self._hidden.index_copy_(0, self._row, hidden)
+        self._code.index_copy_(0, self._row, code)
+        self._position.index_copy_(0, self._row, self._last + 1)
+        seen = self._ids[None, : self._seen.shape[1]] == code[:, None]
+        self._seen.index_copy_(0, self._row, seen)
+
+    def _talker_step(self, read: int) -> None:
+        """From the frame's codes and the text side to the next hidden state and first code."""
+        moves = self._moves
+        given = self._sum + self._text(self._side)[:, None]
+        hidden = self._talk(given, self._position[:, None], read)
+        banned = self._never | (self._is_end & ~self._may_end[:, None])
+        draw = self._draws[:, 0]
+        code = self._sampling.pick(self._logits(hidden), draw, self._seen, banned)
+        self._code.copy_(torch.where(moves, code, self._code))
+        self._hidden.copy_(torch.where(moves[:, None, None], hidden, self._hidden))
+        drawn = self._ids[None, : self._seen.shape[1]] == code[:, None]
+        self._seen.logical_or_(drawn & moves[:, None])
+        self._position += moves
 
     def _complete_codes(self) -> None:
         """From hidden state and first code to all codes of the frame and their embeddings' sum."""
         model, heads = self._predictor.model, self._predictor.lm_head
-        embedded = self._talker.model.codec_embedding(self._code)[None]  # [1, 1, size]
-        self._codes[:1] = self._code
-        total = embedded
-        given, positions = torch.cat((self._hidden, embedded), dim=1), self._places[:2]
+        embedded = self._talker.model.codec_embedding(self._code)[:, None]  # [slots, 1, size]
+        codes, total = [self._code], embedded
+        given, positions = torch.cat((self._hidden, embedded), dim=1), self._ids[:2]
         for group in range(1, self._groups):
             projected = self._predictor.small_to_mtp_projection(given)
-            hidden = self._guess(projected, positions)
-            logits = heads[group - 1](hidden[:, -1])
-            code = self._sub_sampling.pick(logits.float(), self._draws[group : group + 1])
-            self._codes[group : group + 1] = code
-            given = model.codec_embedding[group - 1](code)[None]
-            positions = self._places[group + 1 : group + 2]
+            hidden = self._guess(projected, positions.expand(self.slots, -1))
+            logits = heads[group - 1](hidden[:, -1]).float()
+            code = self._sub_sampling.pick(logits, self._draws[:, group])
+            codes.append(code)
+            given = model.codec_embedding[group - 1](code)[:, None]
+            positions = self._ids[group + 1 : group + 2]
             total = total + given
-        self._sum.copy_(total)
+        self._codes.copy_(torch.stack(codes, dim=1))
+        self._sum.copy_(torch.where(self._makes[:, None, None], total, self._sum))
 
-    def _talker_step(self) -> None:
-        """From the frame's codes and the text side to the next hidden state and first code."""
-        given = self._sum + self._text(self._side)
-        self._next_code(self._talk(given, self._position))
-        self._position += 1
-
-    def _next_code(self, hidden: torch.Tensor) -> None:
-        """Draw the first code of the next frame, with the model's own rules of what may come."""
-        logits = self._talker.codec_head(hidden)[:, -1].float()
-        banned = self._never | (self._is_end & ~self._may_end)
-        self._code.copy_(self._sampling.pick(logits, self._draws[:1], self._seen, banned))
-        self._seen.index_fill_(0, self._code, True)
-        self._hidden.copy_(hidden)
-
-    # -- prompt ------------------------------------------------------------------------------
+    def _logits(self, hidden: torch.Tensor) -> torch.Tensor:
+        """Of the first code, float32 [rows, codes], from states [rows, 1, hidden]."""
+        return self._talker.codec_head(hidden)[:, 0].float()
 
     def _text(self, ids: torch.Tensor) -> torch.Tensor:
-        """Text tokens [n] as the talker sees them: [1, n, size]."""
-        return self._talker.text_projection(self._talker.model.text_embedding(ids))[None]
+        """Text tokens [n] as the talker sees them: [n, size]."""
+        return self._talker.text_projection(self._talker.model.text_embedding(ids))
 
-    def _prompt(self, token: int, manner: Manner) -> torch.Tensor:
-        """The model's own streaming prompt up to the first text token: [1, 9 or 10, size]."""
+    # -- on the host -------------------------------------------------------------------------
+
+    def _draw(self, slot: int) -> torch.Tensor:
+        """Numbers in [0, 1) for the codes of a frame, the same on every device."""
+        return torch.rand(self._groups, generator=self._random[slot])
+
+    def _side_id(self, side: int) -> int:
+        special = {PAD: self._config.tts_pad_token_id, END: self._config.tts_eos_token_id}
+        return special.get(side, side)
+
+    def _set_prompt(self, token: int, manner: Manner) -> int:
+        """Set the model's own streaming prompt up to the first text token; gives its length."""
         config, talker = self._config, self._talker.config
         language = self._language_id(manner)
         control = [talker.codec_nothink_id if language is None else talker.codec_think_id]
@@ -191,8 +255,14 @@ class QwenVoice:
         control += [talker.codec_pad_id, talker.codec_bos_id]
         sides = [config.tts_pad_token_id] * (len(control) - 2) + [config.tts_bos_token_id, token]
         role = self._tokenizer.encode(ROLE, add_special_tokens=False)
-        codes = self._talker.model.codec_embedding(self._ids(control))[None]
-        return torch.cat((self._text(self._ids(role)), self._text(self._ids(sides)) + codes), dim=1)
+        length = len(role) + len(control)
+        rest = [0] * (PROMPT - length)  # hidden by causality, and overwritten by the first frames
+        self._prompt_text.copy_(torch.tensor([*role, *sides, *rest]))
+        self._prompt_code.copy_(torch.tensor([*([0] * len(role)), *control, *rest]))
+        has_code = [len(role) <= place < length for place in range(PROMPT)]
+        self._has_code.copy_(torch.tensor(has_code)[:, None])
+        self._last.fill_(length - 1)
+        return length
 
     def _language_id(self, manner: Manner) -> int | None:
         """The language's code; a speaker of a dialect speaks it where Chinese may be meant."""
@@ -201,12 +271,3 @@ class QwenVoice:
         if dialect and manner.language in ("chinese", "auto"):
             return talker.codec_language_id[dialect]
         return None if manner.language == "auto" else talker.codec_language_id[manner.language]
-
-    def _ids(self, ids: list[int]) -> torch.Tensor:
-        return torch.tensor(ids, dtype=torch.long, device=self._device)
-
-    def _draw_code(self, hidden: torch.Tensor, may_end: bool) -> None:
-        self._may_end.fill_(may_end)
-        self._draws[:1] = torch.rand(1, generator=self._random)
-        self._next_code(hidden)
-        self._drawn += 1
