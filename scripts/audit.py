@@ -16,6 +16,8 @@ from hfd.data.deny_list import read_deny_list
 from hfd.data.manifest import read_manifest
 from hfd.errors import HfdError, run_cli
 from hfd.files import sha256_file
+from hfd.judge.comparisons import PRIMARY
+from hfd.judge.endpoints import RATE
 from hfd.judge.report.index import write_index
 from hfd.judge.report.pages import copy_assets
 from hfd.judge.rules.rule import Policy
@@ -40,7 +42,7 @@ def main(argv: list[str] | None = None) -> int:
         players=not args.no_players,
     )
     audit = run_audit(samples, job, args.jobs, args.probes)
-    summary = write_tables(audit, args.out, _about(args, audit))
+    summary = write_tables(audit, args.out, _about(args, audit), args.primary)
     write_index(audit, args.out, summary)
     copy_assets(args.out)
     _tell(audit, args.out)
@@ -116,6 +118,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--cache", help="where player copies are kept between audits", **path)
     parser.add_argument("--out", default=Path("results/audit"), **path)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N")
+    parser.add_argument("--primary", choices=list(RATE), default=PRIMARY, help="primary endpoint")
     parser.add_argument("--no-players", action="store_true", help="no audio copies")
     return parser
 

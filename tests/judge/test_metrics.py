@@ -169,15 +169,16 @@ def test_wilson_intervals_are_the_textbook_s(hits, n, low, high):
 
 def test_bootstrap_is_the_same_on_every_run_and_holds_the_median():
     values = list(np.random.default_rng(1).gamma(2, 1, 80))
-    one, two = stats.bootstrap(values, 0.5), stats.bootstrap(values, 0.5)
+    own = [str(k) for k in range(80)]
+    one, two = stats.quantile(values, 0.5, own), stats.quantile(values, 0.5, own)
     assert one == two and one.low < one.value < one.high and one.n == 80
 
 
 def test_paired_tests_need_pairs_that_differ():
-    assert stats.mcnemar([True] * 5, [True] * 5) is None
-    assert stats.mcnemar([True] * 10, [False] * 10) == pytest.approx(2 / 1024)
-    assert stats.wilcoxon([1.0, 2.0], [1.0, 2.0]) is None
-    assert stats.wilcoxon(list(range(20)), [x + 1 + 0.01 * x for x in range(20)]) < 0.001
+    own = [str(k) for k in range(20)]
+    assert stats.sign_flip([0.0] * 5, own[:5]) == 1.0
+    assert stats.sign_flip([1.0] * 10, own[:10]) == pytest.approx(2 / 1024)
+    assert stats.sign_flip([1 + 0.01 * x for x in range(20)], own) < 0.001
 
 
 def test_word_error_rate_ignores_case_punctuation_and_number_words():

@@ -5,7 +5,7 @@ import pytest
 from hfd.judge.outcome import outcome
 from hfd.judge.run import Audit
 from hfd.judge.sample import Record, absent
-from hfd.judge.tables import coverage, metric_rows, paired_rows, write_csv
+from hfd.judge.tables import coverage, metric_rows, write_csv
 from hfd.judge.verdict import FAIL, Verdict, combined, merged, passed, unknown
 
 
@@ -13,12 +13,18 @@ def record(model="m", sample_id="s", status="ok", task="hesitation", truncated=F
     return Record(model, sample_id, task, status, "", {}, metrics, {}, {"truncated": truncated})
 
 
+def lost(sample_id, task="hesitation", error=None, **facts):
+    made = absent("m", sample_id, task, error)
+    made.facts.update(asked=True, hesitates=task == "hesitation", **facts)
+    return made
+
+
 def rates(records, key):
     rows = metric_rows(Audit(["m"], {"m": records}, {}))
     return {
         row["denominator"]: (row["value"], row["n"])
         for row in rows
-        if row["metric"] == key and row["statistic"] == "rate"
+        if row["metric"] == key and row["statistic"] == "rate" and row["by"] == "all"
     }
 
 
@@ -27,17 +33,19 @@ def test_a_lost_sample_counts_against_the_model_in_the_strict_rate_only():
         record(h1_gap_takeover=True, h11_responded=True),
         record(h1_gap_takeover=False, h11_responded=True),
         record(h1_gap_takeover=False, h11_responded=False, status="no_response"),
-        absent("m", "gone", "hesitation", None),
-        absent("m", "broken", "hesitation", "out of memory"),
-        absent("m", "other", "qa", None),
+        lost("gone"),
+        lost("broken", error="out of memory"),
+        lost("other", task="qa"),
     ]
     assert rates(records, "h1_gap_takeover") == {
         "scored": (pytest.approx(1 / 3, abs=1e-6), 3),
         "strict": (pytest.approx(3 / 5), 5),
+        "best": (pytest.approx(1 / 5), 5),
     }
     assert rates(records, "h11_responded") == {
         "scored": (pytest.approx(2 / 3, abs=1e-6), 3),
         "strict": (pytest.approx(2 / 6, abs=1e-6), 6),
+        "best": (pytest.approx(5 / 6, abs=1e-6), 6),
     }
     assert coverage(records) == {
         "expected": 6, "ok": 2, "no_response": 1, "failed": 1, "missing": 2, "ineligible": 0,
@@ -61,16 +69,35 @@ def test_the_worst_thing_decides_a_samples_outcome(made, expected):
     assert outcome(made) == expected
 
 
-def test_models_are_compared_on_the_samples_that_both_have():
-    first = [record(h1_gap_takeover=True, h9_response_s=1.0 + n / 9) for n in range(9)]
-    second = [record("n", h1_gap_takeover=False, h9_response_s=2.0 + n / 7) for n in range(9)]
-    second[8] = absent("n", "s", "hesitation", None)
-    rows = paired_rows(Audit(["m", "n"], {"m": first, "n": second}, {}))
-    assert {(row["metric"], row["test"], row["n"]) for row in rows} == {
-        ("h1_gap_takeover", "McNemar", 8),
-        ("h9_response_s", "Wilcoxon", 8),
+def test_a_model_that_lost_everything_still_has_its_strict_rate():
+    found = rates([lost("a"), lost("b")], "h1_gap_takeover")
+    assert found == {"strict": (1.0, 2), "best": (0.0, 2)}
+
+
+def test_samples_without_a_question_enter_no_rate_of_answers():
+    silent = absent("m", "s", "proactive", None)
+    silent.facts.update(asked=False, hesitates=False)
+    assert rates([silent, record(h11_responded=True)], "h11_responded")["strict"] == (1.0, 1)
+
+
+def test_languages_and_tasks_have_rows_of_their_own():
+    records = [
+        record(sample_id="1", h1_gap_takeover=True),
+        record(sample_id="2", h1_gap_takeover=False),
+        record(sample_id="3", task="qa", h11_responded=True),
+    ]
+    for made, language in zip(records, ("zh", "en", "en"), strict=True):
+        made.facts["language"] = language
+    rows = metric_rows(Audit(["m"], {"m": records}, {}))
+    found = {
+        (row["by"], row["stratum"]): row["value"]
+        for row in rows
+        if row["metric"] == "h1_gap_takeover" and row["denominator"] == "scored"
     }
-    assert all(row["p"] < 0.02 for row in rows)
+    assert found == {
+        ("all", "all"): 0.5, ("language", "zh"): 1.0, ("language", "en"): 0.0,
+        ("task", "hesitation"): 0.5,
+    }  # fmt: skip
 
 
 def test_no_evidence_is_never_a_pass():

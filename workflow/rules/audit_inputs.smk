@@ -4,6 +4,7 @@ AUDIT_COMMAND = (
     '"$HFD_PYTHON" "$HFD_SCRIPTS"/audit.py --manifest {params.manifest:q} --work work'
     " --checks work/checks --models-file {params.models_file:q} --cache work/audit/players"
     " --jobs {threads} {params.options:q} --models {params.models:q}"
+    f" --primary {config['audit']['primary']}"
 )
 AUDIT_MODELS_FILE = next(
     (str(path) for path in reversed(workflow.configfiles) if Path(path).name == "models.yaml"),

@@ -21,6 +21,7 @@ from hfd.judge.rules import judge_model
 from hfd.judge.rules.a14_completeness import duplicates
 from hfd.judge.rules.rule import Policy, SetCase
 from hfd.judge.sample import Record, absent, audit_sample
+from hfd.judge.strata import sample_facts
 from hfd.judge.transcript import Transcripts
 from hfd.judge.verdict import NOT_EVIDENCED, Verdict, unknown
 
@@ -114,6 +115,7 @@ def _one(sample: Sample, job: Job) -> list[Record]:
     """All models' results of one sample; the sample's files are read once."""
     found = _reference(sample, job)
     reference = None if isinstance(found, str) else found
+    facts = sample_facts(sample, reference)
     records = []
     for model in job.models:
         folder = model.results / sample.sample_id
@@ -132,6 +134,7 @@ def _one(sample: Sample, job: Job) -> list[Record]:
                 record.verdicts["A1"] = unknown(found)
         else:
             record = absent(model.name, sample.sample_id, sample.task, _error(model, sample))
+        record.facts |= facts
         records.append(record)
     sources = {model.name: model.results for model in job.models}
     write_sample_page(

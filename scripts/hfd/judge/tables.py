@@ -4,71 +4,22 @@ from __future__ import annotations
 
 import csv
 import io
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from itertools import combinations
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from hfd.files import atomic_write, write_json
 from hfd.judge import stats
-from hfd.judge.metrics import YIELD_S
-from hfd.judge.outcome import STATUSES, UNUSABLE, outcome
+from hfd.judge.comparisons import PRIMARY, paired_rows
+from hfd.judge.endpoints import HORIZON_S, LATENCY, RATES, VALUES, Rate, is_lost, rate_of
+from hfd.judge.outcome import STATUSES, outcome
 from hfd.judge.rules import RULES
 from hfd.judge.run import Audit
 from hfd.judge.sample import Record
+from hfd.judge.strata import strata_of
 from hfd.judge.verdict import FAIL
-
-
-@dataclass(frozen=True)
-class Rate:
-    """A yes/no metric. `bad` is the value that counts against the model."""
-
-    key: str
-    label: str
-    bad: bool
-
-
-RATES = (
-    Rate("h1_gap_takeover", "H1 takes the turn in the gap", True),
-    Rate("h2_prefix_barge_in", "H2 barges in on the prefix", True),
-    Rate("h3_correction_barge_in", "H3 barges in on the correction", True),
-    Rate("h5_hold_failure", "H5 hold failure (H1, H2 or H3)", True),
-    Rate("h8_no_yield", "H8 does not yield within 2 s", True),
-    Rate("h10_spanning", "H10 speech spans the question's end", True),
-    Rate("h11_responded", "H11 responds before the file ends", False),
-    Rate("h11_late", "H11 responds late", True),
-    Rate("h18_abrupt_end", "H18 ends abruptly", True),
-    Rate("fdb_tor_whole", "FDB take-over anywhere", True),
-    Rate("mtr_pause", "MTR take-over in the pause + 1 s", True),
-)
-VALUES = {
-    "h6_overlap_s": "H6 overlap with the user, s",
-    "h6_overlap_ratio": "H6 overlap, share of the user's speech",
-    "h7_gap_speech_s": "H7 speech in the gap, s",
-    "h8_yield_s": "H8 time to yield, s",
-    "h9_response_s": "H9 response latency, s",
-    "h9_settled_s": "H9 settled start after the question, s",
-    "h12_first_text_s": "H12 first text, s",
-    "h13_first_audio_s": "H13 first audio packet, s",
-    "h14_text_to_audio_s": "H14 text to audio, s",
-    "h15_underrun_s": "H15 playback underrun, s",
-    "h16_rtf_compute": "H16 compute per second of speech",
-    "h16_rtf_stream": "H16 stream time per second of speech",
-    "h17_saved_minus_delivered_s": "H17 saved minus delivered, s",
-    "h20_wer": "H20 word error rate of the voice",
-    "h21_han_per_s": "H21 Chinese characters per second",
-    "h22_stale_share": "H22 words of the abandoned question (proxy)",
-}
-
-
-def rate_of(record: Record, key: str) -> bool | None:
-    """A yes/no metric of one sample; None where it is not defined."""
-    if key == "h8_no_yield":
-        seconds = record.metrics.get("h8_yield_s")
-        return None if seconds is None else seconds > YIELD_S
-    return record.metrics.get(key)
 
 
 def coverage(records: Sequence[Record]) -> dict[str, int]:
@@ -78,49 +29,73 @@ def coverage(records: Sequence[Record]) -> dict[str, int]:
 
 
 def metric_rows(audit: Audit) -> list[dict[str, Any]]:
-    """One row for each model, metric and denominator, with 95 % intervals."""
+    """One row for each model, metric, denominator and stratum, with 95 % intervals."""
     rows = []
     for model in audit.models:
         records = audit.records[model]
-        for rate in RATES:
-            rows += _rate_rows(model, rate, records)
-        for key, label in VALUES.items():
-            values = [r.metrics[key] for r in records if r.metrics.get(key) is not None]
-            for name, quantile in (("median", 0.5), ("p90", 0.9)):
-                found = stats.bootstrap(values, quantile)
-                if found:
-                    rows.append(_row(model, key, label, name, "scored", found))
+        rows += _rows_of(model, records, ("all", "all"))
+        for stratum, members in _strata(records).items():
+            part = _rows_of(model, members, stratum)
+            rows += [row for row in part if row["metric"] in BY_STRATUM]
     return rows
+
+
+BY_STRATUM = frozenset({PRIMARY, "h5_hold_failure", "h11_responded", LATENCY})
+"""What is shown for each part of the samples; more would be a table nobody reads."""
+
+
+def _strata(records: Sequence[Record]) -> dict[tuple[str, str], list[Record]]:
+    """Records by stratum, of what is divided into more than one part."""
+    found: dict[tuple[str, str], list[Record]] = defaultdict(list)
+    for record in records:
+        for stratum in strata_of(record.facts, record.task):
+            found[stratum].append(record)
+    parts = Counter(by for by, _ in found)
+    return {key: members for key, members in sorted(found.items()) if parts[key[0]] > 1}
+
+
+def _rows_of(
+    model: str, records: Sequence[Record], stratum: tuple[str, str]
+) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    for rate in RATES:
+        rows += _rate_rows(model, rate, records)
+    for key, label in VALUES.items():
+        measured = [r for r in records if r.metrics.get(key) is not None]
+        values, clusters = [r.metrics[key] for r in measured], [_cluster(r) for r in measured]
+        for name, q in (("median", 0.5), ("p90", 0.9)):
+            found = stats.quantile(values, q, clusters)
+            if found:
+                rows.append(_row(model, key, label, name, "scored", found))
+    return [row | {"by": stratum[0], "stratum": stratum[1]} for row in rows]
 
 
 def _rate_rows(model: str, rate: Rate, records: Sequence[Record]) -> list[dict[str, Any]]:
-    """A rate over the samples that could be scored, and strictly over all that were expected.
+    """A rate over the samples that could be scored, over all that should count, and its bounds.
 
-    Strict: a failed, missing or ineligible sample counts against the model.
+    ``strict``: a failed, missing or ineligible sample counts against the model. ``best``: it
+    counts for the model; the truth lies between the two.
     """
-    scored = [value for r in records if (value := rate_of(r, rate.key)) is not None]
-    if not scored:
-        return []
-    hesitation_only = rate.key in _HESITATION_RATES
-    tasks = {r.task for r in records if rate_of(r, rate.key) is not None}
-    lost = sum(r.status in UNUSABLE and (not hesitation_only or r.task in tasks) for r in records)
-    hits = sum(scored)
-    strict_hits = hits + (lost if rate.bad else 0)
-    rows = [_row(model, rate.key, rate.label, "rate", "scored", stats.wilson(hits, len(scored)))]
-    if rate.key != "h8_no_yield":  # defined only where the model was speaking at q0
-        strict = stats.wilson(strict_hits, len(scored) + lost)
-        rows.append(_row(model, rate.key, rate.label, "rate", "strict", strict))
+    scored = [(value, _cluster(r)) for r in records if (value := rate_of(r, rate.key)) is not None]
+    lost = [_cluster(r) for r in records if is_lost(r, rate)]
+    hits = [value for value, _ in scored]
+    clusters = [cluster for _, cluster in scored]
+    bounds = {"scored": (hits, clusters)}
+    if rate.needs != "speech":
+        everyone = clusters + lost
+        bounds["strict"] = (hits + [rate.bad] * len(lost), everyone)
+        if lost:
+            bounds["best"] = (hits + [not rate.bad] * len(lost), everyone)
+    rows = []
+    for denominator, (values, names) in bounds.items():
+        found = stats.rate(values, names) if values else None
+        if found:
+            rows.append(_row(model, rate.key, rate.label, "rate", denominator, found))
     return rows
 
 
-_HESITATION_RATES = (
-    "h1_gap_takeover",
-    "h2_prefix_barge_in",
-    "h3_correction_barge_in",
-    "h5_hold_failure",
-    "fdb_tor_whole",
-    "mtr_pause",
-)
+def _cluster(record: Record) -> str:
+    return str(record.facts.get("cluster", record.sample_id))
 
 
 def _row(
@@ -133,37 +108,6 @@ def _row(
         "statistic": statistic,
         "denominator": denominator,
     } | {name: _rounded(value) for name, value in asdict(found).items()}
-
-
-def paired_rows(audit: Audit) -> list[dict[str, Any]]:
-    """McNemar (yes/no) and Wilcoxon (H9) between every two models, on the ids both have."""
-    rows = []
-    for first, second in combinations(audit.models, 2):
-        pairs = list(zip(audit.records[first], audit.records[second], strict=True))
-        for rate in RATES:
-            both = [
-                (a, b)
-                for x, y in pairs
-                if (a := rate_of(x, rate.key)) is not None
-                and (b := rate_of(y, rate.key)) is not None
-            ]
-            p = stats.mcnemar([a for a, _ in both], [b for _, b in both])
-            if p is not None:
-                rows.append(_paired(first, second, rate.key, "McNemar", len(both), p))
-        key = "h9_response_s"
-        both = [
-            (x.metrics[key], y.metrics[key])
-            for x, y in pairs
-            if x.metrics.get(key) is not None and y.metrics.get(key) is not None
-        ]
-        p = stats.wilcoxon([a for a, _ in both], [b for _, b in both])
-        if p is not None:
-            rows.append(_paired(first, second, key, "Wilcoxon", len(both), p))
-    return rows
-
-
-def _paired(first: str, second: str, key: str, test: str, n: int, p: float) -> dict[str, Any]:
-    return {"first": first, "second": second, "metric": key, "test": test, "n": n, "p": p}
 
 
 def sample_rows(audit: Audit) -> list[dict[str, Any]]:
@@ -213,9 +157,23 @@ def rule_rows(audit: Audit) -> list[dict[str, Any]]:
     ]
 
 
-def write_tables(audit: Audit, out: Path, about: dict[str, Any]) -> dict[str, Any]:
-    """Write the CSV files and summary.json; return the summary."""
-    metrics, paired = metric_rows(audit), paired_rows(audit)
+def write_tables(
+    audit: Audit, out: Path, about: dict[str, Any], primary: str = PRIMARY
+) -> dict[str, Any]:
+    """Write the CSV files and summary.json; return the summary.
+
+    Args:
+        audit: the outcome.
+        out: the report's folder.
+        about: date, manifest and code of the audit.
+        primary: the primary endpoint's key.
+    """
+    metrics = metric_rows(audit)
+    records = {model: audit.records[model] for model in audit.models}
+    paired = [
+        {name: _rounded(value) for name, value in row.items()}
+        for row in paired_rows(records, primary)
+    ]
     write_csv(out / "samples.csv", sample_rows(audit))
     write_csv(out / "metrics.csv", metrics)
     write_csv(out / "rules.csv", rule_rows(audit))
@@ -234,9 +192,25 @@ def write_tables(audit: Audit, out: Path, about: dict[str, Any]) -> dict[str, An
         },
         "metrics": metrics,
         "paired": paired,
+        "statistics": _statistics(audit, primary),
     }
     write_json(out / "summary.json", summary)
     return summary
+
+
+def _statistics(audit: Audit, primary: str) -> dict[str, Any]:
+    """How the numbers were made, for whoever quotes them."""
+    keys = {r.facts.get("clustered_by") for group in audit.records.values() for r in group}
+    return {
+        "primary": primary,
+        "denominator": "strict",
+        "interval": 1 - stats.ALPHA,
+        "draws": stats.DRAWS,
+        "flips": stats.FLIPS,
+        "clustered_by": sorted(filter(None, keys)) or ["sample"],
+        "horizon_s": HORIZON_S,
+        "power": stats.POWER,
+    }
 
 
 def write_csv(path: Path, rows: Sequence[dict[str, Any]]) -> None:
