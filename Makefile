@@ -5,7 +5,7 @@ PYTHON ?= python3
 CORES ?= 2
 BIN := .venv/bin
 
-.PHONY: help demo demo-roma test test-light test-heavy test-system lint bench bench-roma clean
+.PHONY: help demo demo-roma test test-light test-heavy test-peers test-system lint bench bench-roma clean
 
 help:
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -61,7 +61,7 @@ lint: .venv/dev.done
 	$(BIN)/pip install --quiet --target .venv-kubernetes --no-deps --requirement requirements/kubernetes.txt
 	touch $@
 
-LIGHT := not heavy and not system and not gpu
+LIGHT := not heavy and not system and not gpu and not peers
 SIDE_BY_SIDE := -n $(CORES) --dist worksteal
 
 # Tests that measure real time mostly wait: they run among themselves.
@@ -84,6 +84,16 @@ TEST_TOOLS := $(shell grep -E '^(pytest|pytest-rerunfailures|pytest-timeout|pyte
 test-heavy: .venv-roma/test.done .venv-tts/test.done
 	.venv-roma/bin/python -m pytest -n $(CORES) --dist loadfile -m heavy tests/models/graphs tests/models/minicpmo tests/models/roma tests/models/duplexomni
 	.venv-tts/bin/python -m pytest -n $(CORES) --dist loadfile -m heavy tests/models/tts
+
+# Other people's repositories, cloned by whoever runs this; docs/proof.md names the commits.
+.venv-peers/done: requirements/peers.txt
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/pip install --quiet --requirement requirements/peers.txt
+	touch $@
+
+test-peers: .venv-peers/done ## HFD_PEERS=folder of clones: against other people's servers and clients
+	@test -d "$(HFD_PEERS)" || { echo "Set HFD_PEERS to a folder of clones: see docs/proof.md"; exit 1; }
+	HFD_PEERS=$(abspath $(HFD_PEERS)) .venv-peers/bin/python -m pytest tests/peers
 
 # Snakemake's Slurm plugin slows every start, so it has an environment of its own.
 .venv-slurm/done: requirements/slurm.txt requirements/dev.txt
