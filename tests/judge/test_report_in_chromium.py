@@ -1,5 +1,6 @@
 """The report in a real browser, from file://: filter, sort, play, links, keys, sizes, themes."""
 
+import json
 import shutil
 import time
 
@@ -30,7 +31,7 @@ def report(world, honest, tmp_path_factory):
         shutil.copytree(honest, root / "results" / name)
     played_before_it_arrived(root / "results" / "cheat")
     shutil.copytree(run_model(world, "hasty-report", silence_s=0.3), root / "results" / "hasty")
-    names = ("talker", "hasty", "cheat")
+    names = ("talker", "hasty", "cheat", "idle")
     entries = {name: {"module": "x", "voice_origin": "native_talker"} for name in names}
     (root / "models.yaml").write_text(yaml.safe_dump({"models": entries}))
     audit.main(
@@ -81,9 +82,9 @@ def shown(browser):
 
 def test_the_search_and_the_lists_filter_the_table(page, world):
     browser = page("index.html")
-    assert len(shown(browser)) == 3 * len(world.samples)
+    assert len(shown(browser)) == 4 * len(world.samples)
     browser.find_element(By.ID, "q").send_keys("犹豫")
-    wait(browser, lambda: len(shown(browser)) == 3)
+    wait(browser, lambda: len(shown(browser)) == 4)
     browser.find_element(By.CSS_SELECTOR, "#f-model option[value=hasty]").click()
     wait(browser, lambda: len(shown(browser)) == 1)
     assert "model=hasty" in browser.current_url
@@ -114,6 +115,42 @@ def test_a_failed_rule_leads_to_its_reason_and_its_samples(page, world):
     assert all("A9" in row[4].split() for row in shown(browser))
     honest = browser.find_elements(By.CSS_SELECTOR, "[aria-label^='talker'][aria-label$='fail']")
     assert honest == []
+
+
+def test_a_card_says_what_ran_and_its_headline(page, report):
+    browser = page("index.html")
+    card = browser.find_element(By.CSS_SELECTOR, ".model-card[data-model=talker]").text
+    summary = json.loads((report / "summary.json").read_text())
+    rate = next(
+        row
+        for row in summary["metrics"]
+        if row["model"] == "talker" and row["metric"] == "h1_gap_takeover" and row["by"] == "all"
+        and row["denominator"] == "strict"
+    )  # fmt: skip
+    assert f"{100 * rate['value']:.0f} %" in card and f"n {rate['n']}" in card
+    assert "bfloat16" in card and "virtual" in card
+
+
+def test_a_model_that_never_ran_is_one_folded_line(page):
+    browser = page("index.html")
+    assert not browser.find_elements(By.CSS_SELECTOR, ".model-card[data-model=idle]")
+    never = browser.find_element(By.ID, "never")
+    assert never.text.endswith("idle") and never.get_attribute("open") is None
+
+
+def test_the_comparison_follows_denominator_and_samples(page):
+    browser = page("index.html")
+    row = "//table[@id='metrics']//tr[th[contains(., 'H1 ')]]"
+    strict = browser.find_element(By.XPATH, row).text
+    assert len(browser.find_elements(By.XPATH, f"{row}//*[name()='circle']")) == 3
+    part = browser.find_element(By.CSS_SELECTOR, "#stratum option[value='task:hesitation']")
+    part.click()
+    assert "H9" in browser.find_element(By.ID, "metrics").text
+    assert "H6" not in browser.find_element(By.ID, "metrics").text
+    browser.find_element(By.CSS_SELECTOR, "#stratum option[value='all:all']").click()
+    assert browser.find_element(By.XPATH, row).text == strict
+    primary = browser.find_element(By.CSS_SELECTOR, "#paired tr.primary").text
+    assert "H1 " in primary and "primary endpoint" in primary
 
 
 def test_keys_move_through_the_table_and_open_a_sample(page, world):

@@ -17,6 +17,7 @@ from hfd.judge.reference import Reference
 from hfd.judge.result_check import check_reference
 from hfd.judge.rules import judge_sample
 from hfd.judge.rules.rule import Policy, SampleCase
+from hfd.judge.run_facts import run_facts
 from hfd.judge.speech import onsets, sound_starts, speech_segments
 from hfd.judge.transcript import NOTHING_HEARD, Transcripts, compared
 from hfd.judge.verdict import Verdict
@@ -196,6 +197,7 @@ def _facts(folder: Folder, segments: list[Interval], reference: Reference | None
             "output_rate": trace.header["output_rate"],
         },
         "code": provenance["code"],
+        "run": run_facts(provenance),
         "voice_origin": value["voice_origin"],
         "input_sha256": reference.video_sha256 if reference else None,
     }

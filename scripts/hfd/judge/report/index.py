@@ -10,6 +10,7 @@ from hfd.judge.outcome import OUTCOMES, outcome
 from hfd.judge.report.pages import write_script
 from hfd.judge.rules import RULES
 from hfd.judge.run import Audit
+from hfd.judge.run_facts import model_card
 from hfd.judge.verdict import FAIL
 
 _COLUMNS = {
@@ -39,11 +40,12 @@ def write_index(audit: Audit, out: Path, summary: dict[str, Any]) -> None:
                     record.status,
                     " ".join(sorted(failing, key=lambda code: int(code[1:]))),
                     _short(record.facts.get("q1")),
+                    bool(record.facts.get("asked")),
                     record.reason[:200],
                     *values,
                 ]
             )
-    head = ["model", "id", "task", "outcome", "status", "rules", "q1", "reason"]
+    head = ["model", "id", "task", "outcome", "status", "rules", "q1", "asked", "reason"]
     write_script(
         out / "index.js",
         "index",
@@ -54,6 +56,7 @@ def write_index(audit: Audit, out: Path, summary: dict[str, Any]) -> None:
             "columns": [*head, *_COLUMNS.values()],
             "rows": rows,
             "hesitation": _hesitation_ids(audit),
+            "cards": {model: model_card(audit.records[model]) for model in audit.models},
             "lag_edges_ms": curves.LAG_EDGES_MS,
             "lags": {m: _sum(_facts(audit, m, "lags")) for m in audit.models},
             "context": {m: curves.spread(_facts(audit, m, "context")) for m in audit.models},
@@ -75,10 +78,9 @@ def _hesitation_ids(audit: Audit) -> list[str]:
         record.sample_id
         for records in audit.records.values()
         for record in records
-        if record.metrics.get("h1_gap_takeover") is not None
+        if record.facts.get("hesitates")
     }
-    tasks = {s.task for s in audit.samples if s.sample_id in judged}
-    return [s.sample_id for s in audit.samples if s.sample_id in judged or s.task in tasks]
+    return [s.sample_id for s in audit.samples if s.sample_id in judged]
 
 
 def _short(value: Any) -> Any:

@@ -63,6 +63,7 @@ def write_sample_page(
         "id": sample.sample_id,
         "task": sample.task,
         "media_s": sample.duration_seconds,
+        "video": os.path.relpath(sample.video, out) if sample.video.is_file() else None,
         "shown_s": seconds,
         "question": _question(reference),
         "events": _events(reference),

@@ -10,6 +10,13 @@ const HFD = {
 const TEXTS = {
   en: {
     title: "Audit of full-duplex runs", coverage: "Coverage", rules: "Rules",
+    samples_word: "samples", manifest: "manifest", code: "code", why: "reason", question: "what it asks", comparison: "Comparison", paired: "Differences between models",
+    dots_hint: "Dots with 95 % intervals. Strict: over all samples in which the metric is defined, a lost one counts against the model; * where only what could be scored is known.",
+    paired_hint: "First minus second, on the samples that both have; p corrected by Holm; grey: not larger than a model's own noise; detectable: the smallest difference that so many pairs would find. Primary endpoint (strict):", clustered: "Drawn together",
+    metric: "metric", low_good: "Lower is better", high_good: "Higher is better", neutral: "Neither", first: "first", second: "second", difference: "difference", p_holm: "p (Holm)", detectable: "detectable", primary: "primary endpoint", all_samples: "all samples", rate: "rate", median: "median", p90: "90 %", strict_short: "strict",
+    weights: "weights", numbers: "numbers", hardware: "hardware", clock_name: "clock", voice: "voice", dates: "dates", load: "machine", busy: "results on a busy machine", quiet: "quiet", versions: "versions", settings: "Settings, with defaults", never: "models never ran",
+    sample: "sample", model: "model", task: "task", outcome: "outcome", fails: "fails", settled_s: "settled s", text_s: "text s", audio_s: "audio s", overlap_s: "overlap s", any_task: "every task",
+    channels: "Player: left ear the user, right ear the model.", trace: "trace", provenance: "provenance", video: "video",
     rules_hint: "pass, fail or not evidenced (no evidence is never a pass). Choose a cell for the reason and its samples.",
     outcomes: "Hesitation outcomes (95 % intervals)", strict: "strict: a failed or missing sample counts against the model",
     latency: "Latency", heatmap: "Every hesitation sample, worst first", click_hint: "Click a cell to open the sample.",
@@ -30,6 +37,13 @@ const TEXTS = {
   },
   zh: {
     title: "全双工运行审计", coverage: "完成情况", rules: "审计规则",
+    samples_word: "个样本", manifest: "清单", code: "代码", why: "原因", question: "检查什么", comparison: "比较", paired: "模型间差异",
+    dots_hint: "点与 95% 区间。严格口径：对该指标有定义的全部样本，缺失者计为不利；* 表示只有可评分的样本。",
+    paired_hint: "前者减后者，取两者共有的样本；p 经 Holm 校正；灰色：不大于模型自身的波动；可检出：这么多配对能发现的最小差异。主要终点（严格口径）：", clustered: "成组抽样",
+    metric: "指标", low_good: "越低越好", high_good: "越高越好", neutral: "无好坏", first: "前者", second: "后者", difference: "差异", p_holm: "p（Holm）", detectable: "可检出", primary: "主要终点", all_samples: "全部样本", rate: "比例", median: "中位数", p90: "90 %", strict_short: "严格",
+    weights: "权重", numbers: "数值类型", hardware: "硬件", clock_name: "时钟", voice: "声音", dates: "日期", load: "机器", busy: "个结果产生于繁忙的机器", quiet: "空闲", versions: "版本", settings: "设置（含默认值）", never: "个模型从未运行",
+    sample: "样本", model: "模型", task: "任务", outcome: "结果", fails: "未通过", settled_s: "稳定 s", text_s: "文字 s", audio_s: "音频 s", overlap_s: "重叠 s", any_task: "全部任务",
+    channels: "播放器：左耳为用户，右耳为模型。", trace: "记录", provenance: "出处", video: "视频",
     rules_hint: "通过、失败或无证据（无证据不算通过）。点击单元格查看原因和样本。",
     outcomes: "犹豫样本结果（95% 区间）", strict: "严格口径：失败或缺失的样本计为不利",
     latency: "延迟", heatmap: "全部犹豫样本，最差在前", click_hint: "点击单元格打开样本。",
@@ -57,7 +71,8 @@ const CHINESE = {
   missing: "缺失", ineligible: "不可信", truncated: "被截断", prefix_barge_in: "抢断前缀",
   gap_takeover: "停顿中抢话", correction_barge_in: "抢断改口", late: "迟到", expected: "应有",
   prefix: "前缀", gap: "停顿", correction: "改口", tail: "尾部静音", control: "控制",
-  first_question: "第一问", second_question: "第二问",
+  first_question: "第一问", second_question: "第二问", scored: "可评分", strict: "严格", best: "最好情形", "scored only": "仅可评分", denominator: "口径",
+  native_talker: "模型原生", streaming_tts: "流式合成", post_tts: "事后合成", none: "无", virtual: "虚拟", arrival: "到达", language: "语言", gap_length: "停顿长度", hesitation: "犹豫", task: "任务", other: "其他", zh: "中文", en: "英文", expected_: "应有",
 };
 const isChinese = () => document.documentElement.lang.startsWith("zh");
 const named = (name) => (isChinese() && CHINESE[name]) || String(name).replaceAll("_", " ");

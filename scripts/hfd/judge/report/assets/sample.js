@@ -29,7 +29,7 @@ function loadIds() {
 function draw() {
   document.title = page.id;
   $("id").textContent = page.id;
-  $("about").textContent = `${page.task} · ${number(page.media_s)} s`;
+  $("about").replaceChildren(`${named(page.task)} · ${number(page.media_s)} s · ${t("channels")} `, ...(page.video ? [element("a", { href: fileUrl(page.video) }, t("video"))] : []));
   $("events").replaceChildren(...page.events.map((event) => element("p", {},
     element("b", {}, `${named(event.role ?? "")} ${number(event.start)}–${number(event.end)} s`), event.text)));
   drawModels();
@@ -149,7 +149,7 @@ function drawModels() {
 function card(part, at) {
   const title = element("h3", {}, element("span", { style: `color:${MODEL_COLOURS[at % MODEL_COLOURS.length]}` }, `${at + 1} ${part.model}`), element("span", {}, named(part.outcome)));
   const made = element("div", { class: "card", "data-model": part.model }, title);
-  if (part.reason) made.append(element("p", { class: "bad" }, part.reason));
+  if (part.reason) made.append(element("p", { class: "bad" }, reasonText(part.reason)));
   if (part.player) {
     const audio = element("audio", { controls: "", preload: "metadata", src: fileUrl(part.player), "aria-label": part.model });
     audio.addEventListener("play", () => { choose(at); cancelAnimationFrame(frame); animate(); });
@@ -165,8 +165,8 @@ function card(part, at) {
   made.append(element("p", { class: "chips" }, ...codes.map(([code, [status, reason]]) => element("span", { class: status, title: reason, tabindex: "0" }, code))));
   for (const [code, [status, reason]] of codes) if (status === "fail") made.append(element("p", { class: "bad" }, `${code}: ${reason}`));
   const facts = Object.entries(part.metrics).filter(([, value]) => value !== null);
-  made.append(element("details", {}, element("summary", {}, "H1–H22"), element("div", { class: "facts" }, ...facts.flatMap(([name, value]) => [element("span", {}, name), element("span", {}, number(value, 3))]))));
-  if (part.files) made.append(element("p", {}, element("a", { href: `${fileUrl(part.files)}/assistant_audio.wav` }, t("wav")), " · ", element("a", { href: `${fileUrl(part.files)}/result.json` }, t("files"))));
+  made.append(element("details", {}, element("summary", {}, "H1–H22"), element("div", { class: "facts" }, ...facts.flatMap(([name, value]) => [element("span", { title: metricHelp(name) }, METRICS[name] ? metricName(name) : name), element("span", {}, number(value, 3))]))));
+  if (part.files) made.append(element("p", {}, element("a", { href: `${fileUrl(part.files)}/assistant_audio.wav` }, t("wav")), " · ", element("a", { href: `${fileUrl(part.files)}/result.json` }, t("files")), " · ", element("a", { href: `${fileUrl(part.files)}/trace.jsonl.gz` }, t("trace")), " · ", element("a", { href: `${fileUrl(part.files)}/provenance.json` }, t("provenance"))));
   return made;
 }
 

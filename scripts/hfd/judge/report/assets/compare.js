@@ -1,0 +1,162 @@
+// Cards, the table of metrics by model, and the differences between two models.
+"use strict";
+const data = HFD.data;
+const ran = data.models.filter((model) => data.cards[model]);
+const shownModels = ran.length ? ran : data.models;
+const colourOf = (model) => MODEL_COLOURS[data.models.indexOf(model) % MODEL_COLOURS.length];
+const percent = (value, digits = 0) => `${(100 * value).toFixed(digits)} %`;
+const isRate = (row) => row.statistic === "rate";
+const shortHash = (text) => text && text.length > 24 ? `${text.slice(0, 12)}…` : text;
+
+// Cards ------------------------------------------------------------------------------------------
+function estimate(model, metric, statistic, denominator) {
+  return data.metrics.find((row) => row.by === "all" && row.model === model && row.metric === metric &&
+    row.statistic === statistic && row.denominator === denominator);
+}
+
+function headline(model, key) {
+  const rate = key !== "h9_response_s";
+  const found = rate ? estimate(model, key, "rate", "strict") : estimate(model, key, "median", "scored");
+  const value = !found ? "–" : rate ? percent(found.value) : `${number(found.value)} s`;
+  const range = !found ? "" : rate ? `${percent(found.low)}–${percent(found.high)}` : `${number(found.low)}–${number(found.high)} s`;
+  return element("div", { class: "headline", title: metricHelp(key) },
+    element("b", {}, value), element("span", {}, found ? `[${range}] n ${found.n}` : ""),
+    element("span", { class: "name" }, `${metricName(key)}${rate ? ` · ${t("strict_short")}` : ` · ${t("median")}`}`));
+}
+
+function statusCounts(model) {
+  const counts = data.coverage[model];
+  const shown = Object.entries(counts).filter(([key, n]) => key !== "expected" && n);
+  return `${counts.expected} ${named("expected")}: ${shown.map(([key, n]) => `${n} ${named(key)}`).join(", ")}`;
+}
+
+function drawCards() {
+  const keys = [...new Set([data.statistics.primary, "h5_hold_failure", "h9_response_s"])];
+  $("cards").replaceChildren(...ran.map((model) => {
+    const card = data.cards[model], verdicts = Object.values(data.rules[model]);
+    const count = (status) => verdicts.filter((verdict) => verdict.status === status).length;
+    const facts = [
+      [t("weights"), card.weights.map(shortHash).join(" / ") || "–"], [t("numbers"), card.dtypes.join(" / ") || "–"],
+      [t("hardware"), card.hardware.join(" / ")], [t("clock_name"), `${card.clock.join(" / ")}${card.turn_taking.length ? ` · ${card.turn_taking.join(" / ")}` : ""}`],
+      [t("voice"), card.voice_origin.map(named).join(" / ")], [t("dates"), [...new Set(card.made.map((text) => text.slice(0, 10)))].join(" – ")],
+      [t("load"), card.busy ? `${card.busy} ${t("of")} ${card.results} ${t("busy")}` : t("quiet")],
+      [t("versions"), Object.entries(card.versions).map(([name, version]) => `${name} ${version}`).join(", ") || "–"],
+    ];
+    return element("article", { class: "model-card", style: `border-top-color:${colourOf(model)}`, "data-model": model },
+      element("h3", {}, model, element("span", {}, card.identity.join(" / "))),
+      element("div", { class: "headlines" }, ...keys.map((key) => headline(model, key))),
+      element("p", { class: "audit" }, ...[["pass", "✓"], ["fail", "✗"], ["not_evidenced", "?"]].map(([status, mark]) =>
+        element("span", { class: status }, `${mark} ${count(status)} ${named(status)}`))),
+      element("p", { class: "hint" }, statusCounts(model)),
+      element("dl", {}, ...facts.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)])),
+      element("details", {}, element("summary", {}, t("settings")), element("pre", {}, JSON.stringify(card.settings, null, 1))));
+  }));
+  const never = data.models.filter((model) => !data.cards[model]);
+  $("never").hidden = !never.length;
+  if (never.length) {
+    $("never").querySelector("summary").textContent = `${never.length} ${t("never")}: ${never.join(", ")}`;
+    $("never").querySelector("p").replaceChildren(...never.flatMap((model) => [`${model}: ${statusCounts(model)}`, element("br")]));
+  }
+}
+
+// Metrics by model -------------------------------------------------------------------------------
+// A dot with its interval on an axis from low to high; inline SVG, so that it prints and needs no library.
+function dots(items, low, high) {
+  const span = high - low || 1, height = 6 + 9 * items.length;
+  const x = (value) => 4 + 152 * (Math.min(Math.max(value, low), high) - low) / span;
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  svg.setAttribute("viewBox", `0 0 160 ${height}`);
+  svg.setAttribute("class", "dots");
+  svg.setAttribute("aria-hidden", "true");
+  const add = (tag, attributes) => {
+    const node = document.createElementNS(svg.namespaceURI, tag);
+    for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+    svg.append(node);
+  };
+  if (low < 0 && high > 0) add("line", { x1: x(0), x2: x(0), y1: 0, y2: height, class: "zero" });
+  items.forEach((item, at) => {
+    if (!item) return;
+    const y = 7 + 9 * at;
+    add("line", { x1: x(item.low), x2: x(item.high), y1: y, y2: y, stroke: item.colour, "stroke-width": 2 });
+    add("circle", { cx: x(item.value), cy: y, r: 3.4, fill: item.colour });
+  });
+  return svg;
+}
+
+function metricRows(by, stratum, denominator) {
+  const mine = data.metrics.filter((row) => row.by === by && row.stratum === stratum);
+  const keys = METRIC_ORDER.filter((key) => mine.some((row) => row.metric === key));
+  return keys.map((key) => {
+    const statistic = mine.some((row) => row.metric === key && isRate(row)) ? "rate" : "median";
+    return { key, statistic, cells: shownModels.map((model) => {
+      const found = (wanted, what = statistic) => mine.find((row) => row.model === model && row.metric === key && row.statistic === what && row.denominator === wanted);
+      const row = found(denominator) ?? found("scored");
+      return row && { ...row, p90: found("scored", "p90")?.value };
+    }) };
+  });
+}
+
+function metricCell(row, statistic) {
+  if (!row) return element("td", { class: "n" }, "–");
+  const show = (value) => statistic === "rate" ? percent(value) : number(value);
+  const mark = statistic === "rate" && row.denominator === "scored" && $("strict").checked ? "*" : "";
+  const tail = row.p90 === undefined ? "" : ` · ${t("p90")} ${number(row.p90)}`;
+  return element("td", { class: "n" }, `${show(row.value)}${mark} `, element("small", {}, `[${show(row.low)}, ${show(row.high)}] n ${row.n}${tail}`));
+}
+
+function drawMetrics() {
+  const [by, stratum] = ($("stratum").value || "all:all").split(/:(.*)/s);
+  const rowsOf = metricRows(by, stratum, $("strict").checked ? "strict" : "scored");
+  const out = [element("tr", {}, element("th", {}, t("metric")), ...shownModels.map((model) => element("th", { style: `color:${colourOf(model)}` }, model)), element("th", {}, ""))];
+  for (const [better, title] of [["low", "low_good"], ["high", "high_good"], [null, "neutral"]]) {
+    const group = rowsOf.filter((row) => METRICS[row.key][0] === better);
+    if (!group.length) continue;
+    out.push(element("tr", { class: "group" }, element("th", { colspan: shownModels.length + 2 }, t(title))));
+    for (const { key, statistic, cells } of group) {
+      const items = cells.map((row, at) => row && { ...row, colour: colourOf(shownModels[at]) });
+      const known = items.filter(Boolean), rate = statistic === "rate";
+      const low = rate ? 0 : Math.min(0, ...known.map((one) => one.low)), high = rate ? 1 : Math.max(...known.map((one) => one.high));
+      out.push(element("tr", {}, element("th", { class: "metric" }, element("span", {}, `${metricName(key)}${rate ? "" : ` · ${t(statistic)}`}`), element("small", {}, metricHelp(key))),
+        ...cells.map((row) => metricCell(row, statistic)), element("td", {}, dots(items, low, high))));
+    }
+  }
+  $("metrics").replaceChildren(...out);
+}
+
+// Differences ------------------------------------------------------------------------------------
+function drawPaired() {
+  const pairs = [...new Set(data.paired.map((row) => `${row.first} − ${row.second}`))];
+  $("paired-box").hidden = !pairs.length;
+  if (!pairs.length) return;
+  const chosen = pairs.includes($("pair").value) ? $("pair").value : pairs[0];
+  $("pair").replaceChildren(...pairs.map((name) => element("option", { value: name }, name)));
+  $("pair").value = chosen;
+  const s = data.statistics;
+  $("paired-hint").textContent = `${t("paired_hint")} ${metricName(s.primary)}. ${t("clustered")}: ${s.clustered_by.join(", ")}.`;
+  const mine = data.paired.filter((row) => `${row.first} − ${row.second}` === chosen)
+    .sort((a, b) => (b.family === "primary") - (a.family === "primary"));
+  const show = (row, value) => value === null || value === undefined ? "–" : row.discordant !== undefined && row.discordant !== null ? percent(value, 1) : number(value, 3);
+  $("paired").replaceChildren(
+    element("tr", {}, ...[t("metric"), named("denominator"), "n", t("first"), t("second"), t("difference"), "", t("p_holm"), t("detectable")].map((text) => element("th", {}, text))),
+    ...mine.map((row) => {
+      const rate = row.discordant !== undefined && row.discordant !== null;
+      const reach = rate ? 1 : Math.max(Math.abs(row.low), Math.abs(row.high)) || 1;
+      const item = { ...row, value: row.difference, colour: row.p_holm < 0.05 && !row.grey ? css("--link") : css("--soft") };
+      return element("tr", { class: [row.family, row.grey ? "grey" : "", row.p_holm < 0.05 && !row.grey ? "found" : ""].join(" ") },
+        element("th", { class: "metric" }, METRICS[row.metric] ? metricName(row.metric) : row.label, ...(row.family === "primary" ? [element("small", {}, t("primary"))] : [])),
+        element("td", {}, named(row.denominator)), element("td", { class: "n" }, String(row.n)),
+        element("td", { class: "n" }, show(row, row.first_value)), element("td", { class: "n" }, show(row, row.second_value)),
+        element("td", { class: "n" }, `${show(row, row.difference)} `, element("small", {}, `[${show(row, row.low)}, ${show(row, row.high)}]`)),
+        element("td", {}, dots([item], -reach, reach)),
+        element("td", { class: "n" }, row.p_holm < 0.001 ? "< 0.001" : number(row.p_holm, 3)),
+        element("td", { class: "n" }, rate ? (row.detectable === null ? "–" : percent(row.detectable)) : ""));
+    }));
+}
+
+function fillStrata() {
+  const found = [...new Set(data.metrics.map((row) => `${row.by}:${row.stratum}`))];
+  const label = (name) => { const [by, part] = name.split(/:(.*)/s); return by === "all" ? t("all_samples") : `${named(by)}: ${named(part)}`; };
+  const chosen = $("stratum").value || "all:all";
+  $("stratum").replaceChildren(...found.map((name) => element("option", { value: name }, label(name))));
+  $("stratum").value = found.includes(chosen) ? chosen : "all:all";
+}

@@ -1,0 +1,48 @@
+// What metrics and rules mean, where they stand, in both languages; Chinese for short reasons.
+"use strict";
+// key: [better ("low", "high", null), English, Chinese, English explanation, Chinese explanation]
+const METRICS = {
+  h1_gap_takeover: ["low", "H1 takes the turn in the gap", "H1 停顿中抢话", "A take-over (at least 1 s of speech, or more than 3 words or 6 Chinese characters) begins while the user hesitates.", "用户犹豫停顿时开始抢话（语音不短于 1 秒，或多于 3 个词、6 个汉字）。"],
+  h2_prefix_barge_in: ["low", "H2 barges in on the prefix", "H2 抢断前缀", "A take-over begins while the user says the unfinished question.", "用户说未完的第一问时开始抢话。"],
+  h3_correction_barge_in: ["low", "H3 barges in on the correction", "H3 抢断改口", "A take-over begins while the user says the corrected question (up to 0.25 s before its end).", "用户说改口的问题时开始抢话（结束前 0.25 秒除外）。"],
+  h5_hold_failure: ["low", "H5 does not hold (H1, H2 or H3)", "H5 未能保持倾听", "Any of H1, H2, H3.", "H1、H2、H3 任一发生。"],
+  h8_no_yield: ["low", "H8 does not yield within 2 s", "H8 2 秒内不让出", "It speaks when the correction begins, and goes on for more than 2 s.", "改口开始时仍在说话，且超过 2 秒不停。"],
+  h10_spanning: ["low", "H10 speaks across the question's end", "H10 说话跨过提问结束", "A segment began before the question's end and goes on over it.", "一段语音在提问结束前开始并跨过结束点。"],
+  h11_responded: ["high", "H11 responds before the file ends", "H11 在文件结束前应答", "An answer begins after the question and before the file ends.", "提问之后、文件结束之前开始应答。"],
+  h11_late: ["low", "H11 responds late", "H11 应答迟到", "The answer begins only after the file has ended.", "文件结束后才开始应答。"],
+  h18_abrupt_end: ["low", "H18 ends abruptly", "H18 突然截断", "The last 30 ms before silence are almost as loud as the rest: cut off rather than ended.", "静音前最后 30 毫秒仍接近最响：像被切断而不是说完。"],
+  fdb_tor_whole: ["low", "FDB take-over anywhere", "FDB 任意处抢话", "As Full-Duplex-Bench counts: any take-over in the file.", "按 Full-Duplex-Bench 口径：文件内任意抢话。"],
+  mtr_pause: ["low", "MTR take-over in the pause + 1 s", "MTR 停顿及其后 1 秒抢话", "A take-over from the pause to 1 s after it.", "从停顿开始到其后 1 秒之间抢话。"],
+  h9_response_s: ["low", "H9 response latency, s", "H9 应答延迟（秒）", "From the end of the question to the first voice of the answer; answers that began too early have none.", "从提问结束到应答首个语音；抢答的样本没有此值。"],
+  "h9_response_s:rank": ["high", "H9 quicker in so many more pairs", "H9 更快的配对多出比例", "Share of pairs in which the first is quicker minus the share in which the second is; no answer is the slowest.", "前者更快的配对比例减去后者更快的比例；无应答视为最慢。"],
+  h9_settled_s: ["low", "H9 settled start, s", "H9 稳定起点（秒）", "The same; where speech spans the question's end, the first segment that begins after it.", "同上；语音跨过提问结束时，取其后开始的第一段。"],
+  h12_first_text_s: ["low", "H12 first text, s", "H12 首个文字（秒）", "First text after the question's end.", "提问结束后的首个文字。"],
+  h13_first_audio_s: ["low", "H13 first audio packet, s", "H13 首个音频包（秒）", "First audio packet after the question's end: its arrival, not when it is heard.", "提问结束后的首个音频包：到达时刻，不是听到的时刻。"],
+  h14_text_to_audio_s: ["low", "H14 text to audio, s", "H14 文字到音频（秒）", "From the first text to the first packet after it.", "从首个文字到其后的首个音频包。"],
+  h6_overlap_s: ["low", "H6 overlap with the user, s", "H6 与用户重叠（秒）", "Speech over the user's speech.", "与用户语音重叠的时长。"],
+  h6_overlap_ratio: ["low", "H6 overlap, share of the user's speech", "H6 重叠占用户语音比例", "The same as a share of what the user says.", "同上，占用户语音的比例。"],
+  h7_gap_speech_s: ["low", "H7 speech in the gap, s", "H7 停顿中的语音（秒）", "Speech while the user hesitates, backchannels included.", "用户停顿时的语音，含附和。"],
+  h8_yield_s: ["low", "H8 time to yield, s", "H8 让出用时（秒）", "If it speaks when the correction begins: how long it goes on.", "改口开始时若在说话：还要说多久。"],
+  h15_underrun_s: ["low", "H15 playback underrun, s", "H15 播放断流（秒）", "Seconds for which a running turn had nothing to play.", "一轮语音中无可播放的秒数。"],
+  h16_rtf_compute: ["low", "H16 compute per second of speech", "H16 每秒语音的计算", "Measured compute per second of the model's own speech; empty on the arrival clock.", "每秒模型语音的实测计算时间；到达时钟下为空。"],
+  h16_rtf_stream: ["low", "H16 stream time per second of speech", "H16 每秒语音的流时间", "Last packet's time per second of speech; includes waiting.", "末个音频包时刻与语音时长之比；含等待。"],
+  h17_saved_minus_delivered_s: [null, "H17 saved minus delivered, s", "H17 保存减交付（秒）", "Sound in the wav outside the delivered chunks.", "wav 中不属于交付音频块的声音。"],
+  h20_wer: ["low", "H20 word error rate of the voice", "H20 语音词错误率", "What a recogniser heard against the text (English).", "识别结果与文字对比（英文）。"],
+  h21_han_per_s: [null, "H21 Chinese characters per second", "H21 每秒汉字数", "Speaking rate of Chinese answers.", "中文应答语速。"],
+  h22_stale_share: ["low", "H22 words of the abandoned question", "H22 弃问词占比", "A proxy, never a headline: share of the answer's telling words that come from the question that was broken off.", "仅为参考：应答中来自被放弃问题的词所占比例。"],
+};
+const RULES_ZH = {
+  A1: "喂入的是否正是交付的文件，而非旧版？", A2: "文件之后是否没有再补任何东西？", A3: "输入是否按时间逐单元发送？", A4: "时间是否前后一致、与时钟相符？",
+  A5: "输出是否只依赖已发送的输入？", A6: "改变 T 之后的输入，是否不影响 T 之前的输出？", A7: "是否没有离线整段生成的痕迹？", A8: "语音是否不是按固定延迟摆放？",
+  A9: "每块语音是否在到达之后、上一块结束之后播放？", A10: "wav 能否由记录逐位重建？", A11: "声音是否如声明来自模型自己？", A12: "上下文是否没有被裁剪？",
+  A13: "全部样本是否同一模型、未量化？", A14: "是否每个样本都有完整、互不重复的结果？", A15: "听到的是否就是写出的文字？", A16: "各文件所述是否一致？",
+};
+const REASONS_ZH = [
+  [/^no result$/, "没有结果"], [/^files are missing$/, "缺少文件"], [/^(\d+) of (\d+) samples, first (.+?): /, "$2 个样本中 $1 个，第一个 $3："],
+  [/^(\d+) of (\d+) samples, for example (.+?): /, "$2 个样本中 $1 个，例如 $3："], [/not declared/g, "未声明"], [/no probe/g, "没有探针"],
+  [/^text, sound, trace and provenance are there$/, "文字、声音、记录和出处俱全"], [/^the result says truncated.*$/, "结果自称被截断"],
+];
+const METRIC_ORDER = Object.keys(METRICS);
+const metricName = (key) => METRICS[key] ? METRICS[key][isChinese() ? 2 : 1] : key;
+const metricHelp = (key) => METRICS[key]?.[isChinese() ? 4 : 3] ?? "";
+const reasonText = (reason) => !isChinese() || !reason ? reason : REASONS_ZH.reduce((text, [from, to]) => text.replace(from, to), reason);
