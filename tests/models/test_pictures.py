@@ -7,7 +7,6 @@ import pytest
 
 from hfd.duplex.frames import FrameSize
 from hfd.duplex.units import Frame
-from hfd.models.aero.pictures import jpeg as aero_jpeg
 from hfd.models.media import jpeg
 from tests.workflow.desk import write_video
 
@@ -24,7 +23,7 @@ def test_a_picture_is_the_same_on_one_core_and_on_many(tmp_path, size):
         return (
             frame.rgb.tobytes(),
             frame.digest(),
-            aero_jpeg(frame),
+            jpeg(frame, 95),
             jpeg(frame, 85, FrameSize("long_side", 90, enlarge=True)),
         )
 

@@ -38,7 +38,8 @@ def token(mode, n):
 async def talk(socket, mode, spoken):
     """The engine's loop: it is driven by units and answers each before it takes the next."""
     units = asyncio.Queue()
-    kind = "text.delta" if mode == "spelling" else "response.text.delta"
+    kinds = {"spelling": "text.delta", "foreign": "speech.piece", "foreign_final": "speech.piece"}
+    kind = kinds.get(mode, "response.text.delta")
     said = slot = 0
     held = []
 
@@ -84,9 +85,13 @@ async def talk(socket, mode, spoken):
     pictures = []
     async for raw in socket:
         message = json.loads(raw)
+        configured = message["type"] != "session.config"
+        if mode == "ids_needed" and configured and message.get("session") != "s-1":
+            raise Refused("a message without the session's id")
         match message["type"]:
             case "session.config":
-                await socket.send(json.dumps({"type": "session.created"}))
+                created = {"type": "session.created", "session": {"id": "s-1"}}
+                await socket.send(json.dumps(created))
             case "video.frame":
                 if base64.b64decode(message["data"])[:2] != b"\xff\xd8":
                     raise Refused("a picture that is no JPEG")
@@ -104,9 +109,12 @@ async def talk(socket, mode, spoken):
     if pictures != [float(k) for k in range(len(pictures))]:
         raise Refused(f"pictures at {pictures}")
     await release()
+    while mode == "chatter":  # statistics for ever, with a silence event now and then
+        await socket.send(json.dumps({"type": "response.silence", "load": 0.5}))
+        await asyncio.sleep(0.2)
     if mode == "quiet_end":
         await asyncio.sleep(600)
-    if mode != "just_close":
+    if mode not in ("just_close", "foreign"):
         for _ in range(3 if mode == "markers" else 1):
             await socket.send(json.dumps({"type": "response.done"}))
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
+import yaml
 
 from hfd.duplex.model import ModelBroken
 from hfd.errors import HfdError
@@ -14,6 +16,7 @@ from hfd.models.tts.protocol import FRAME_SAMPLES
 
 pytestmark = pytest.mark.realtime
 
+ROOT = Path(__file__).parents[3]
 SAID = "你好, this is 一句话 said token by token"
 
 
@@ -72,6 +75,15 @@ def test_speech_goes_on_after_the_file_is_over_and_is_not_cut(talk):
 
 def test_an_answer_that_runs_into_the_end_of_the_file_is_called_truncated(talk):
     assert talk(pictures=5, slots="2-12").result["truncated"]
+
+
+def test_a_session_id_that_the_server_issues_goes_back_with_every_unit(talk, tmp_path):
+    content = yaml.safe_load((ROOT / "config" / "wires" / "aero.yaml").read_text("utf-8"))
+    content["receive"]["values"] = {"session": ["session.id"]}
+    for message in [*content["send"]["unit"], *content["send"]["done"]]:
+        message["session"] = "{session}"
+    (tmp_path / "wire.yaml").write_text(yaml.safe_dump(content), "utf-8")
+    assert talk("ids_needed", wire=str(tmp_path / "wire.yaml")).result["text"] == SAID
 
 
 def test_silence_is_a_result(talk):
@@ -153,13 +165,21 @@ def test_a_stall_of_three_seconds_is_late_in_the_result_and_not_hidden(talk):
         ("honest", "?mode=overlap", "tts_protocol"),
         ("honest", "?mode=foresight", "tts_protocol: .*not sent"),
         ("honest", "?mode=silent", "tts_stalled"),
+        ("honest", "?mode=done_at_once", "tts_incomplete: it ended the session before"),
+        ("honest", "?mode=one_of_two", "tts_incomplete: it spoke 1 of 2 utterances"),
+        ("honest", "?mode=hole", "tts_incomplete: its speech ends with text 2 of"),
+        ("foreign", "", r"aero_unknown_events: .*speech\.piece \(7\).*mend the wire file"),
+        ("foreign_final", "", "aero_unknown_events"),
+        ("chatter", "", "never_ended"),
         ("honest", "?mode=tts_drop", "tts_socket_lost"),
         ("honest", "?mode=tts_error", "tts_error: oom"),
     ],
 )
 def test_a_misbehaving_server_fails_the_sample_by_name(talk, tmp_path, mode, tts, reason):
     with pytest.raises(HfdError, match=f"^{reason}"):
-        talk(mode, tts=tts, pictures=4, slots="2-8")
+        slots = "1-2,9-9" if "one_of_two" in tts else "2-8"
+        limits = {"drain_max_s": 1.0} if mode == "chatter" else {"utterance_gap_s": 0.3}
+        talk(mode, tts=tts, pictures=4, slots=slots, **limits)
     assert not (tmp_path / "out" / "result.json").exists()
 
 

@@ -6,7 +6,6 @@ import asyncio
 import base64
 import contextlib
 import json
-from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,6 @@ from hfd.duplex.frames import FrameRule
 from hfd.duplex.units import Unit
 from hfd.errors import HfdError
 from hfd.models.aero import AeroModel
-from hfd.models.aero.pictures import is_taken
 from hfd.models.aero.speaker import Speaker
 from hfd.models.aero.wire import Picture, Wire
 from hfd.models.sockets.exchange import Exchange
@@ -44,14 +42,16 @@ def mended(tmp_path):
 
 
 def test_a_unit_is_1280_samples_of_pcm16_and_its_picture_goes_first():
-    picture, audio = map(json.loads, Wire(SHIPPED).unit_messages(UNIT, Picture(0.2, b"\xff\xd8")))
+    picture, audio = map(
+        json.loads, Wire(SHIPPED).unit_messages(UNIT, Picture(0.2, b"\xff\xd8"), {})
+    )
     assert picture["type"] == "video.frame" and picture["timestamp"] == 0.2
     pcm = np.frombuffer(base64.b64decode(audio["audio"]), "<i2")
     assert len(pcm) == 1280 and set(pcm) == {-16384}
 
 
 def test_a_unit_without_a_picture_sends_sound_alone():
-    messages = Wire(SHIPPED).unit_messages(UNIT, None)
+    messages = Wire(SHIPPED).unit_messages(UNIT, None, {})
     assert [json.loads(message)["type"] for message in messages] == ["input.audio.append"]
 
 
@@ -59,7 +59,7 @@ def test_binary_float32_and_a_picture_inside_the_message_need_no_code(mended):
     def binary(content):
         content["send"]["unit"] = ["{float32}"]
 
-    (raw,) = mended(binary).unit_messages(UNIT, None)
+    (raw,) = mended(binary).unit_messages(UNIT, None, {})
     assert np.array_equal(np.frombuffer(raw, "<f4"), UNIT.pcm)
 
     def joined(content):
@@ -68,8 +68,8 @@ def test_binary_float32_and_a_picture_inside_the_message_need_no_code(mended):
         ]
 
     wire = mended(joined)
-    (with_picture,) = map(json.loads, wire.unit_messages(UNIT, Picture(0.2, b"x")))
-    (without,) = map(json.loads, wire.unit_messages(UNIT, None))
+    (with_picture,) = map(json.loads, wire.unit_messages(UNIT, Picture(0.2, b"x"), {}))
+    (without,) = map(json.loads, wire.unit_messages(UNIT, None, {}))
     assert with_picture["v"] == ["eA=="] and with_picture["i"] == 3
     assert without["v"] == []
 
@@ -86,7 +86,6 @@ def test_binary_float32_and_a_picture_inside_the_message_need_no_code(mended):
         ({"type": "error", "error": {"message": "full"}}, "error", "full"),
         ({"type": "error", "error": "flat"}, "error", "flat"),
         ({"type": "never.seen"}, "unknown", ""),
-        (["no", "object"], "unknown", ""),
     ],
 )
 def test_several_spellings_mean_the_same(message, kind, text):
@@ -94,9 +93,45 @@ def test_several_spellings_mean_the_same(message, kind, text):
     assert (event.kind, event.text) == (kind, text)
 
 
-def test_broken_json_is_unknown_and_not_the_end():
-    assert Wire(SHIPPED).parse("{").kind == "unknown"
-    assert Wire(SHIPPED).parse(b"\xff\xfe").kind == "unknown"
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "{",
+        b"\xff\xfe",
+        "[]",
+        "[" * 100_000,
+        '{"type": "response.text.delta", "delta": 5}',
+        '{"type": "response.text.delta", "delta": "\\ud800"}',
+        '{"type": "response.text.delta", "delta": "x", "token_ids": [1.5]}',
+        '{"type": "response.text.delta", "delta": "x", "token_ids": [true]}',
+        '{"type": "response.text.delta", "delta": "x", "slot": NaN}',
+        '{"type": "response.text.delta", "slot": 1' + "0" * 5000 + "}",
+    ],
+)
+def test_a_message_that_is_none_is_a_breach_of_protocol(raw):
+    with pytest.raises(ValueError):
+        Wire(SHIPPED).parse(raw)
+
+
+def test_what_the_server_issues_is_sent_back_with_every_unit(mended):
+    def with_session(content):
+        content["receive"]["values"] = {"session": ["session.id", "session_id"]}
+        content["send"]["unit"] = [
+            {"type": "pic", "data": "{picture_jpeg_base64}", "session": "{session}"},
+            {"type": "chunk", "a": "{pcm16_base64}", "session": "{session}"},
+        ]
+        content["send"]["done"] = [{"type": "input.done", "session": "{session}"}]
+
+    wire = mended(with_session)
+    assert wire.awaited == {"session"}
+    event = wire.parse('{"type": "session.created", "session": {"id": "s-1"}}')
+    assert event.values == {"session": "s-1"}
+    (unit,) = map(json.loads, wire.unit_messages(UNIT, None, event.values))
+    assert (unit["type"], unit["session"]) == ("chunk", "s-1")
+    (done,) = map(json.loads, wire.done_messages(event.values))
+    assert done == {"type": "input.done", "session": "s-1"}
+    with pytest.raises(ValueError, match="issued a session"):
+        wire.parse('{"type": "session.created", "session": {"id": 1.5}}')
 
 
 @pytest.mark.parametrize(
@@ -107,21 +142,12 @@ def test_broken_json_is_unknown_and_not_the_end():
         lambda c: c["receive"].pop("final"),
         lambda c: c.update(schema="hfd-wire/9"),
         lambda c: c.update(markers="("),
+        lambda c: c["send"]["done"].append({"id": "{session}"}),  # a value that nobody issues
     ],
 )
 def test_a_wire_file_that_could_not_work_is_refused_before_a_run(mended, change):
     with pytest.raises(HfdError, match=r"mended\.yaml"):
         mended(change)
-
-
-def test_pictures_are_chosen_by_exact_time():
-    def taken(rate):
-        return [index for index in range(16) if is_taken(index, Fraction(rate))]
-
-    assert taken(1) == [0, 5, 10, 15]
-    assert taken(2) == [0, 2, 5, 7, 10, 12, 15]
-    assert taken(5) == list(range(16))
-    assert taken("1/2") == [0, 10]
 
 
 @pytest.mark.parametrize(
@@ -143,7 +169,9 @@ def test_a_wrong_setting_is_refused_by_name(settings):
 
 
 def test_the_picture_rate_is_on_record():
-    assert AeroModel({"picture_fps": 2}).capabilities.frame_rule == FrameRule.per_second(2)
+    assert AeroModel({"picture_fps": 2}).capabilities.frame_rule == FrameRule.per_second(
+        2, jpeg_quality=95
+    )
 
 
 def test_text_that_can_no_longer_be_spoken_fails_the_sample():

@@ -69,10 +69,22 @@ async def misbehave(socket, mode):
     ready = {"type": "session.ready", "sample_rate": 24000, "frame_samples": FRAME_SAMPLES}
     await socket.send(json.dumps(ready))
     frames = 0
+    if mode == "done_at_once":
+        await socket.recv()
+        await socket.send(json.dumps({"type": "session.done", "utterances": 0}))
+        return
     async for raw in socket:
         message = json.loads(raw)
+        if message["type"] == "input.done" and mode in ("one_of_two", "hole"):
+            counts = dict.fromkeys(("tokens", "segments", "starved_steps", "pad_steps"), 0)
+            size = {"samples": frames * FRAME_SAMPLES, "frames": frames}
+            done = {"type": "audio.done", "utterance": 0, "eos": "codec", **size, **counts}
+            await socket.send(json.dumps(done))
+            await socket.send(json.dumps({"type": "session.done", "utterances": 1}))
         if message["type"] != "input.text" or mode == "silent":
             continue
+        if frames == {"one_of_two": 2, "hole": 3}.get(mode):
+            continue  # what comes later is never spoken
         if mode == "tts_drop":
             socket.transport.abort()
             return

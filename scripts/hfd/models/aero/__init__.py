@@ -30,6 +30,8 @@ from hfd.models.tts.protocol import FRAME_SAMPLES, SAMPLE_RATE
 
 ROOT = Path(__file__).parents[4]
 UNIT_SAMPLES = 1280
+JPEG_QUALITY = 95
+"""Visually lossless; frames are sent in their own size."""
 DEATH_NOTICE_S = 0.5
 """Time in which a dead server's guardian has noticed its end."""
 TEAM_WAV = "assistant_stream.wav"
@@ -57,7 +59,7 @@ class AeroModel(DuplexModel):
             output_rate=SAMPLE_RATE,
             clock="arrival",
             voice_origin="streaming_tts",
-            frame_rule=FrameRule.per_second(self._picture_fps),
+            frame_rule=FrameRule.per_second(self._picture_fps, jpeg_quality=JPEG_QUALITY),
             max_media_s=self._settings.max_media_s,
             gpus=len({gpu for server in self._servers.values() for gpu in server.spec.gpus}),
             codec_hop_samples=FRAME_SAMPLES,
@@ -149,7 +151,7 @@ class AeroModel(DuplexModel):
         self._conversation = Conversation(
             self._wire,
             self._settings,
-            self._picture_fps,
+            JPEG_QUALITY,
             self._token_text,
             sample.media_s,
             emit,

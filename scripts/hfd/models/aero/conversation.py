@@ -8,22 +8,22 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any
 
 from hfd.duplex.events import Text
 from hfd.duplex.model import Emit
 from hfd.duplex.units import Unit
 from hfd.media_time import FPS
-from hfd.models.aero.pictures import is_taken, jpeg
 from hfd.models.aero.settings import Limits
 from hfd.models.aero.speaker import Speaker
 from hfd.models.aero.vocab import TokenText
 from hfd.models.aero.wire import Picture, Wire, WireEvent
+from hfd.models.media import jpeg
 from hfd.models.sockets.exchange import Exchange
 from hfd.models.sockets.failures import SampleFailure
 from hfd.models.sockets.link import Link
 from hfd.models.sockets.measures import largest_burst
+from hfd.models.sockets.messages import Names
 from hfd.models.sockets.recording import Recording
 from hfd.models.sockets.sender import UnitSender
 
@@ -40,7 +40,7 @@ class Conversation:
         self,
         wire: Wire,
         limits: Limits,
-        picture_fps: Fraction,
+        jpeg_quality: int,
         token_text: TokenText | None,
         media_s: float,
         emit: Emit,
@@ -48,18 +48,19 @@ class Conversation:
     ) -> None:
         self._wire = wire
         self._limits = limits
-        self._picture_fps = picture_fps
+        self._jpeg_quality = jpeg_quality
         self._token_text = token_text
         self._emit = emit
         self._loop = asyncio.get_running_loop()
         self._exchange = Exchange(recording)
         self._link = Link("aero", self._exchange)
         self._speaker = Speaker(emit, self._exchange)
+        self._issued: dict[str, str | int] = {}
         self._units = UnitSender(
             self._link,
             self._exchange,
             self._messages,
-            wire.done_messages,
+            lambda: wire.done_messages(self._issued),
             media_s=media_s,
             max_lag_s=limits.max_lag_s,
             drain_max_s=limits.drain_max_s,
@@ -70,7 +71,7 @@ class Conversation:
         self._final = False
         self._closed = False
         self._counts: Counter[str] = Counter()
-        self._unknown: Counter[str] = Counter()
+        self._unknown = Names()
         self._text_times: list[float] = []
 
     @property
@@ -89,8 +90,15 @@ class Conversation:
             await self._link.connect(aero_url)
             for message in self._wire.open_messages():
                 await self._link.send(message)
+            await self._wait_for_values()
         self._exchange.spawn(self._read(), "aero")
         self._sending = self._exchange.spawn(self._units.run())
+
+    async def _wait_for_values(self) -> None:
+        """Read on until the server has issued what every unit must carry (a session id)."""
+        while not self._issued.keys() >= self._wire.awaited:
+            raw, received = await self._link.receive()
+            self._take(self._parsed(raw), received)
 
     def push(self, unit: Unit) -> None:
         """Hand over a unit; returns at once, from any thread."""
@@ -104,6 +112,7 @@ class Conversation:
         """
         self._units.end()
         end_reason = await self._exchange.unless_failed(self._end_of_text())
+        self._refuse_if_nothing_was_known()
         if self._gap is not None:
             self._gap.cancel()
         self._speaker.flush()
@@ -122,22 +131,22 @@ class Conversation:
     # -- out ---------------------------------------------------------------------------------
 
     async def _messages(self, unit: Unit) -> Sequence[str | bytes]:
-        return self._wire.unit_messages(unit, await self._picture(unit))
+        return self._wire.unit_messages(unit, await self._picture(unit), self._issued)
 
     async def _picture(self, unit: Unit) -> Picture | None:
-        """The unit's picture, if its turn has come; made into a JPEG beside the loop."""
-        taken = [frame for frame in unit.frames if is_taken(frame.index, self._picture_fps)]
-        if not taken:
+        """The unit's video frame, if its turn has come; made into a JPEG beside the loop."""
+        if not unit.taken:
             return None
+        frame = unit.taken[-1]
         self._pictures += 1
-        data = await self._loop.run_in_executor(None, jpeg, taken[0])
-        return Picture(taken[0].index / FPS, data)
+        data = await self._loop.run_in_executor(None, jpeg, frame, self._jpeg_quality)
+        return Picture(frame.index / FPS, data)
 
     # -- in ----------------------------------------------------------------------------------
 
     async def _read(self) -> None:
         async for raw, received in self._link.messages():
-            event = self._wire.parse(raw)
+            event = self._parsed(raw)
             self._take(event, received)
             if event.kind not in ("ignored", "unknown"):  # these do not prolong the end
                 self._activity.set()
@@ -146,7 +155,14 @@ class Conversation:
         self._closed = True
         self._activity.set()
 
+    def _parsed(self, raw: str | bytes) -> WireEvent:
+        try:
+            return self._wire.parse(raw)
+        except ValueError as error:
+            raise self._link.failure("protocol", str(error)) from error
+
     def _take(self, event: WireEvent, received: float) -> None:
+        self._issued.update(event.values)
         match event.kind:
             case "text":
                 self._text(event, received)
@@ -156,7 +172,7 @@ class Conversation:
             case "error":
                 raise self._link.failure("error", f"{event.name}: {event.text}")
             case "unknown":
-                self._unknown[event.name] += 1
+                self._unknown.add(event.name or "(no name)")
             case other:
                 self._counts[f"{other}_events"] += 1
 
@@ -228,6 +244,17 @@ class Conversation:
             return "server_done"
         return "server_closed" if self._closed else "idle_timeout"
 
+    def _refuse_if_nothing_was_known(self) -> None:
+        """A server whose every event is unknown has not been silent: it was not understood."""
+        known = ("deltas", "empty_deltas", "marker_deltas", "silence_events")
+        if self._unknown and not any(self._counts[name] for name in known):
+            seen = ", ".join(f"{name} ({n})" for name, n in self._unknown.record().items())
+            raise self._link.failure(
+                "unknown_events",
+                f"no text and no silence that {self._wire.name} knows came, but: {seen}",
+                remedy="Run once with record: true and mend the wire file (docs/aero.md)",
+            )
+
     def _truncated(self) -> bool:
         """Whether the answer was still running in the last slots: nothing drives it on."""
         return bool(self._text_times) and self._text_times[-1] >= self._units.ended - SLOT_S
@@ -237,7 +264,7 @@ class Conversation:
         names += ("final_events", "silence_events", "ignored_events", "slots_from_the_future")
         return {
             **{name: self._counts[name] for name in names},
-            "unknown_events": dict(self._unknown),
+            "unknown_events": self._unknown.record(),
             "largest_burst": largest_burst(self._text_times, SLOT_S),
             "pictures_sent": self._pictures,
             **self._units.facts(),

@@ -19,7 +19,11 @@ from hfd.models.sockets.exchange import Exchange
 from hfd.models.sockets.failures import SampleFailure
 from hfd.models.sockets.link import Link
 from hfd.models.sockets.measures import percentiles
+from hfd.models.sockets.messages import read_object, whole_number
 from hfd.models.tts import protocol
+
+COUNTS = ("tokens", "starved_steps", "pad_steps", "segments")
+"""What is kept of every utterance, and its sum over the session."""
 
 
 class Speaker:
@@ -42,6 +46,8 @@ class Speaker:
         self._delays_ms: list[float] = []
         self._utterances: list[dict[str, Any]] = []
         self._samples: dict[int, int] = {}  # by utterance
+        self._opened = 0  # utterances that text was sent for
+        self._consumed = -1  # latest text that sound depends on
         self._text_open = self._finishing = False
 
     async def open(self, url: str, config: dict[str, Any], timeout_s: float) -> None:
@@ -60,10 +66,10 @@ class Speaker:
 
     def _read_ready(self, raw: str | bytes) -> dict[str, Any]:
         try:
-            ready = dict(json.loads(raw))
-        except (ValueError, TypeError) as error:
+            ready = read_object(raw)
+        except ValueError as error:
             raise self._link.failure(
-                "protocol", f"no answer to the configuration ({error})"
+                "protocol", f"as an answer to the configuration: {error}"
             ) from error
         if ready.get("type") == protocol.ERROR:
             raise self._link.failure("refused", str(ready.get("message")))
@@ -82,6 +88,7 @@ class Speaker:
             raise SampleFailure("not_online", "text came after its end, when none could be spoken")
         message = {"type": protocol.TEXT, "seq": len(self._input_seqs), "text": text}
         self._input_seqs.append(input_seq)
+        self._opened += not self._text_open
         self._text_open = True
         self._outbox.put_nowait((message, received))
 
@@ -121,7 +128,7 @@ class Speaker:
                 "utterances": self._utterances,
                 **{
                     key: sum(utterance[key] for utterance in self._utterances)
-                    for key in ("frames", "samples", "starved_steps", "pad_steps", "segments")
+                    for key in ("frames", "samples", *COUNTS)
                 },
             },
         }
@@ -139,49 +146,79 @@ class Speaker:
     async def _receive(self) -> None:
         while not self.over.is_set():
             raw, _ = await self._link.receive()
-            await self._message(json.loads(raw))
+            await self._message(read_object(raw))
             self._progress.set()
 
     async def _message(self, message: dict[str, Any]) -> None:
         match message["type"]:
             case protocol.START:
-                self._samples[message["utterance"]] = 0
-                self._emit(Control(ControlKind.SPEAK, {"utterance": message["utterance"]}))
+                self._started(whole_number(message, "utterance"))
             case protocol.CHUNK:
                 await self._chunk(message)
             case protocol.AUDIO_DONE:
                 self._utterance_done(message)
             case protocol.SESSION_DONE:
-                self.over.set()
+                self._session_done()
             case protocol.ERROR:
                 raise self._link.failure("error", f"{message['code']}: {message['message']}")
             case other:
-                raise ValueError(f"unknown message {other!r}")
+                raise ValueError(f"unknown message {other!r:.80}")
+
+    def _started(self, utterance: int) -> None:
+        if utterance != len(self._samples) or utterance >= self._opened:
+            raise ValueError(f"utterance {utterance} begins, which is not the next of the text")
+        self._samples[utterance] = 0
+        self._emit(Control(ControlKind.SPEAK, {"utterance": utterance}))
 
     async def _chunk(self, header: dict[str, Any]) -> None:
         """A header and its PCM: exactly 1920 samples a frame, and only of text that was sent."""
         pcm, _ = await self._link.receive()
         if isinstance(pcm, str):
-            await self._message(json.loads(pcm))  # an error in place of the sound
+            await self._message(read_object(pcm))  # an error in place of the sound
             raise ValueError("a chunk without its sound")
-        due = header["frames"] * protocol.FRAME_SAMPLES
-        if header["samples"] != due or len(pcm) != due * 2:
-            raise ValueError(f"{len(pcm)} bytes for {header['frames']} frames, not {due * 2}")
-        if header["frame_index"] * protocol.FRAME_SAMPLES != self._samples[header["utterance"]]:
-            raise ValueError(f"frame {header['frame_index']} is out of order")
-        self._samples[header["utterance"]] += due
-        if not 0 <= header["text_seq_consumed"] < len(self._input_seqs):
-            raise ValueError(f"depends on text {header['text_seq_consumed']}, which was not sent")
-        input_seq = self._input_seqs[header["text_seq_consumed"]]
-        self._emit(Audio(np.frombuffer(pcm, "<i2").astype(np.int16), input_seq))
+        frames, samples, first, utterance, consumed = (
+            whole_number(header, key)
+            for key in ("frames", "samples", "frame_index", "utterance", "text_seq_consumed")
+        )
+        due = frames * protocol.FRAME_SAMPLES
+        if not due or samples != due or len(pcm) != due * 2:
+            raise ValueError(f"{len(pcm)} bytes for {frames} frames, not {due * 2}")
+        if utterance != len(self._utterances):
+            raise ValueError(f"sound of utterance {utterance}, which is not the one that speaks")
+        if first * protocol.FRAME_SAMPLES != self._samples[utterance]:
+            raise ValueError(f"frame {first} is out of order")
+        self._samples[utterance] += due
+        if consumed >= len(self._input_seqs):
+            raise ValueError(f"depends on text {consumed}, which was not sent")
+        self._consumed = max(self._consumed, consumed)
+        self._emit(Audio(np.frombuffer(pcm, "<i2").astype(np.int16), self._input_seqs[consumed]))
 
     def _utterance_done(self, message: dict[str, Any]) -> None:
-        samples = self._samples[message["utterance"]]
-        if samples != message["samples"] or samples != message["frames"] * protocol.FRAME_SAMPLES:
+        utterance = whole_number(message, "utterance")
+        if utterance != len(self._utterances):
+            raise ValueError(f"utterance {utterance} is over, which is not the one that speaks")
+        counts = {key: whole_number(message, key) for key in ("samples", "frames", *COUNTS)}
+        samples = self._samples[utterance]
+        if samples != counts["samples"] or samples != counts["frames"] * protocol.FRAME_SAMPLES:
             raise ValueError(
-                f"{samples} samples received, {message['samples']} announced"
-                f" for {message['frames']} frames"
+                f"{samples} samples received, {counts['samples']} announced"
+                f" for {counts['frames']} frames"
             )
-        outcome = {key: value for key, value in message.items() if key != "type"}
+        outcome = {"utterance": utterance, "eos": str(message["eos"])[:40], **counts}
         self._utterances.append(outcome)
-        self._emit(Control(ControlKind.TURN_END, {"eos": message["eos"]}))
+        self._emit(Control(ControlKind.TURN_END, {"eos": outcome["eos"]}))
+
+    def _session_done(self) -> None:
+        """Believed only if everything that was said to the server has been spoken."""
+        if not self._finishing or not self._outbox.empty():
+            raise self._link.failure("incomplete", "it ended the session before the text was over")
+        done, last = len(self._utterances), len(self._input_seqs) - 1
+        if done != self._opened:
+            raise self._link.failure(
+                "incomplete", f"it spoke {done} of {self._opened} utterances to their end"
+            )
+        if self._consumed != last:
+            raise self._link.failure(
+                "incomplete", f"its speech ends with text {self._consumed} of {last}"
+            )
+        self.over.set()

@@ -9,8 +9,8 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,6 +20,7 @@ import yaml
 from hfd.duplex.units import Unit
 from hfd.errors import HfdError
 from hfd.files import sha256_file
+from hfd.models.sockets.messages import read_object
 
 SCHEMA = "hfd-wire/1"
 EventKind = Literal["text", "silence", "final", "error", "ignored", "unknown"]
@@ -43,6 +44,7 @@ class WireEvent:
         text: the delta, or the error's message.
         token_ids: the delta's tokens, if the server tells them.
         slot: the 80 ms unit it answers, if the server tells it.
+        values: what the server issued with it (a session id), by the wire file's names.
     """
 
     kind: EventKind
@@ -50,6 +52,7 @@ class WireEvent:
     text: str = ""
     token_ids: tuple[int, ...] = ()
     slot: int | None = None
+    values: Mapping[str, str | int] = field(default_factory=dict)
 
 
 def _pcm16(unit: Unit) -> bytes:
@@ -80,6 +83,7 @@ _PICTURE_VALUES: dict[str, Callable[[Picture], Any]] = {
     "picture_jpeg_base64": lambda picture: _base64(picture.jpeg),
 }
 _PLACEHOLDER = re.compile(r"^\{(\w+)\}$")
+MOST_VALUE_CHARACTERS = 4096
 
 
 class Wire:
@@ -88,6 +92,7 @@ class Wire:
     Attributes:
         name: the file's name.
         sha256: hash of the file, for the record.
+        awaited: values that the server must have issued before the first unit.
     """
 
     def __init__(self, path: Path) -> None:
@@ -118,10 +123,15 @@ class Wire:
             raise KeyError(f"schema must be {SCHEMA}")
         send, receive = content["send"], content["receive"]
         self._open, self._unit, self._done = (list(send[part]) for part in ("open", "unit", "done"))
-        known = {*_UNIT_VALUES, *_PICTURE_VALUES}
+        issued = receive.get("values", {})
+        self._values = {name: list(paths) for name, paths in issued.items()}
+        known = {*_UNIT_VALUES, *_PICTURE_VALUES, *self._values}
         for name in _placeholders([*self._open, *self._unit, *self._done]):
             if name not in known:
                 raise KeyError(f"unknown placeholder {{{name}}}, known: {sorted(known)}")
+        if early := _placeholders(self._open):
+            raise KeyError(f"{sorted(early)} cannot be known when the session is opened")
+        self.awaited = frozenset(_placeholders([*self._unit, *self._done]) & {*self._values})
         self._type = list(receive["type"])
         self._fields = {key: list(receive["text"][key]) for key in ("text", "token_ids", "slot")}
         self._message = list(receive["error"]["message"])
@@ -134,46 +144,63 @@ class Wire:
         }
         self.markers = re.compile(content["markers"])
         silence = Unit(0, 0, np.zeros(1, np.float32), (), 1, False)
-        self.unit_messages(silence, Picture(0.0, b""))  # raises what could never be sent
+        said = dict.fromkeys(self._values, "")
+        self.unit_messages(silence, Picture(0.0, b""), said)  # raises what could never be sent
 
     def open_messages(self) -> list[str | bytes]:
         """What to send before the first unit."""
         return [_encode(message) for message in self._open]
 
-    def done_messages(self) -> list[str | bytes]:
-        """What to send when the file is over."""
-        return [_encode(message) for message in self._done]
+    def done_messages(self, issued: Mapping[str, str | int]) -> list[str | bytes]:
+        """What to send when the file is over; `issued` has the values that the server gave."""
+        return [_encode(_filled(message, issued)) for message in self._done]
 
-    def unit_messages(self, unit: Unit, picture: Picture | None) -> list[str | bytes]:
+    def unit_messages(
+        self, unit: Unit, picture: Picture | None, issued: Mapping[str, str | int]
+    ) -> list[str | bytes]:
         """What to send for one unit and the picture that belongs to it, if any."""
         values: dict[str, Any] = {}
         for name in _placeholders(self._unit):
             if name in _UNIT_VALUES:
                 values[name] = _UNIT_VALUES[name](unit)
-            else:
+            elif name in _PICTURE_VALUES:
                 values[name] = None if picture is None else _PICTURE_VALUES[name](picture)
-        filled = (_fill(template, values) for template in self._unit)
+            else:
+                values[name] = issued[name]
+        filled = (_fill(template, values, self.awaited) for template in self._unit)
         return [_encode(message) for message in filled if message is not None]
 
     def parse(self, raw: str | bytes) -> WireEvent:
-        """What a message of the server means; one that is no JSON object is ``unknown``."""
-        try:
-            message = json.loads(raw)
-        except ValueError:
-            return WireEvent("unknown", "not JSON")
-        if not isinstance(message, dict):
-            return WireEvent("unknown", "not an object")
+        """What a message of the server means.
+
+        Raises:
+            ValueError: it is no JSON object, or what is in it is not what it should be.
+        """
+        message = read_object(raw)
         name = str(_first(message, self._type) or "")
         kind = self._kinds.get(name, "unknown")
         if kind == "error":
             return WireEvent(kind, name, str(_first(message, self._message) or "no message"))
+        values = {key: _first(message, paths) for key, paths in self._values.items()}
+        issued = {key: _issued(key, value) for key, value in values.items() if value is not None}
         slot = _first(message, self._fields["slot"])
-        slot = slot if isinstance(slot, int) else None
+        slot = slot if type(slot) is int else None
         if kind != "text":
-            return WireEvent(kind, name, slot=slot)
+            return WireEvent(kind, name, slot=slot, values=issued)
         text, tokens = (_first(message, self._fields[key]) for key in ("text", "token_ids"))
-        tokens = [tokens] if isinstance(tokens, int) else tokens or []
-        return WireEvent(kind, name, text if isinstance(text, str) else "", tuple(tokens), slot)
+        if text is not None and not isinstance(text, str):
+            raise ValueError(f"the text of {name} is a {type(text).__name__}")
+        tokens = tokens if isinstance(tokens, list) else [] if tokens is None else [tokens]
+        if any(type(token) is not int for token in tokens):
+            raise ValueError(f"the token ids of {name} are not all whole numbers")
+        return WireEvent(kind, name, text or "", tuple(tokens), slot, issued)
+
+
+def _issued(name: str, value: Any) -> str | int:
+    """A value that the server issued, fit to be sent back."""
+    if type(value) not in (str, int) or len(str(value)) > MOST_VALUE_CHARACTERS:
+        raise ValueError(f"the server issued a {name} that is no short text and no number")
+    return value
 
 
 def _placeholders(template: Any) -> set[str]:
@@ -189,12 +216,13 @@ def _placeholders(template: Any) -> set[str]:
 _MISSING = object()
 
 
-def _fill(template: Any, values: Mapping[str, Any]) -> Any:
+def _fill(template: Any, values: Mapping[str, Any], issued: Collection[str]) -> Any:
     """A message with its values.
 
-    A key without a value is left out; a message whose only values are missing is None.
+    A key without a value is left out; a message whose only values are missing is None, whatever
+    the server issued for it.
     """
-    names = _placeholders(template)
+    names = _placeholders(template) - set(issued)
     if names and all(values[name] is None for name in names):
         return None
     filled = _filled(template, values)

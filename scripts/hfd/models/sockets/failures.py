@@ -12,6 +12,8 @@ FAILURES = {
     "too_big": "a message above the size limit",
     "protocol": "a message that breaks the protocol",
     "error": "the server said that it failed",
+    "unknown_events": "only events came that the client does not know",
+    "incomplete": "the server called itself done, but something due is missing",
     "stalled": "nothing came for too long while something was due",
     "never_ended": "the sample's total time was over before its end came",
     "not_online": "input left too late, or output came after it could count",
