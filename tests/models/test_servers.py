@@ -165,3 +165,20 @@ def test_a_server_gets_its_share_of_the_gpus_of_the_job(monkeypatch: pytest.Monk
 def test_a_misspelt_key_is_refused_by_name() -> None:
     with pytest.raises(HfdError, match=r"settings\.servers\.web\.comand"):
         ServerSpec.from_settings("web", {"comand": ["x"]})
+
+
+def test_a_start_says_where_the_log_is_and_how_far_the_server_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("hfd.models.servers.PROGRESS_S", 0.2)
+    slow = "import time; print('Loading weights 1/2', flush=True); time.sleep(2); raise OSError(9)"
+    command = [sys.executable, "-c", slow]
+    server = ChildServer(spec(command=command, ready="tcp://127.0.0.1:{port}"), tmp_path)
+    server.launch()
+    with pytest.raises(HfdError, match="ended with code 1"):
+        server.wait_ready()
+    said = capfd.readouterr().err
+    assert f"starting, its log is {server.log}" in said
+    assert "still loading after 0 s: Loading weights 1/2" in said
+    assert server.reason() == "OSError: 9"
+    assert os.uname().nodename in server.log.name

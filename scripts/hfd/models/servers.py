@@ -259,7 +259,7 @@ class ChildServer:
         return text.replace("{port}", str(self.port))
 
     def _say(self, text: str) -> None:
-        print(f"server {self.spec.name!r}: {text}", flush=True)
+        print(f"server {self.spec.name!r}: {text}", file=sys.stderr, flush=True)
 
     def _tail(self) -> str:
         lines = self._last_lines()[-LOG_TAIL_LINES:]
