@@ -43,9 +43,24 @@ class HfdError(Exception):
         }
 
 
+def require_utf8() -> None:
+    """File names are written in UTF-8, or nothing is: another system could not read them.
+
+    Raises:
+        HfdError: the locale says another encoding.
+    """
+    encoding = sys.getfilesystemencoding()
+    if encoding.lower().replace("-", "") != "utf8":
+        raise HfdError(
+            f"the locale's encoding is {encoding}, not UTF-8; file names would be written in it",
+            remedy="export LC_ALL=C.UTF-8 and run again",
+        )
+
+
 def run_cli(main: Callable[[list[str] | None], int | None]) -> None:
     """Run a command-line entry point: user errors are one line on stderr and exit code 1."""
     try:
+        require_utf8()
         sys.exit(main(None) or 0)
     except HfdError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -335,3 +337,34 @@ def test_frames_that_cannot_be_decoded_are_missed_by_the_check_too(subject: Subj
     hidden = replace(cut, video=video)
     assert streamed(hidden) is None
     assert check(hidden)["status"] == "fail"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{hash}  v.mp4",
+        "{hash} *v.mp4",
+        "{HASH}",
+        "\\{hash}  a\\\\b\\n.mp4",
+        "SHA256 (v #1.mp4) = {hash}",
+        "\\SHA256 (a\\\\b.mp4) = {hash}",
+        "{hash}  # old",
+    ],
+)
+def test_every_form_of_sha256sum_is_read(line: str, tmp_path: Path) -> None:
+    digest = sha256_bytes(b"old")
+    listed = tmp_path / "old.txt"
+    listed.write_text(line.format(hash=digest, HASH=digest.upper()) + "\n")
+    assert read_deny_list(listed) == {digest}
+
+
+def test_sha256sum_itself_is_read(tmp_path: Path) -> None:
+    """Names that it escapes, and one in another encoding."""
+    names = [b"a\\b.mp4", b"a\nb.mp4", b"v.mp4", b"caf\xe9.mp4"]
+    for name in names:
+        (tmp_path / os.fsdecode(name)).write_bytes(name)
+    for options in ([], ["--tag"], ["--binary"]):
+        command = ["sha256sum", *options, *map(os.fsdecode, names)]
+        said = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True).stdout
+        (tmp_path / "old.txt").write_bytes(said)
+        assert read_deny_list(tmp_path / "old.txt") == set(map(sha256_bytes, names))

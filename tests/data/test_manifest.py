@@ -200,3 +200,14 @@ def test_a_bad_adapter_is_refused(content: str, field: str, tmp_path: Path) -> N
     with pytest.raises(HfdError) as caught:
         read_adapter(path)
     assert "a.json" in str(caught.value) and field in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["{1}.mp4", "a}.mp4", "{x}/a.mp4"])
+def test_a_path_with_a_brace_is_refused_by_its_line(
+    name: str, write_manifest: WriteManifest, tmp_path: Path
+) -> None:
+    (tmp_path / "data/videos" / name).parent.mkdir(exist_ok=True)
+    (tmp_path / "data/videos" / name).write_text("{}")
+    rows = manifest_row("a"), manifest_row("b", video=f"data/videos/{name}")
+    text = refusal(write_manifest(*rows), tmp_path)
+    assert "manifest.jsonl:2: video: path" in text and "Rename the file" in text

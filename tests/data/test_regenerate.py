@@ -191,3 +191,17 @@ def test_what_old_recipes_and_killed_runs_left_is_removed(raw: Raw) -> None:
         path.touch()
     remove_stale(raw.root / "work", [sample])
     assert list(current.parent.iterdir()) == [current]
+
+
+def test_data_that_is_a_link_to_other_storage_keeps_the_paths_as_written(
+    raw: Raw, renew: Regenerate
+) -> None:
+    elsewhere = raw.root / "scratch/d"
+    elsewhere.parent.mkdir()
+    (raw.root / "data").rename(elsewhere)
+    (raw.root / "data").symlink_to(elsewhere)
+    renew(raw.row("h"))
+    (sample,) = read_manifest(manifest_of(raw), raw.root)
+    assert sample.row["video"] == "data/videos/h.mp4"
+    assert (elsewhere / "videos/h.mp4").is_file() and (raw.root / "data").is_symlink()
+    assert renew(raw.row("h")).files == {}

@@ -10,5 +10,5 @@ if [ ! -e "$policy" ]; then
 fi
 apt-get update --quiet
 apt-get install --yes --quiet --no-install-recommends \
-    slurm-wlm slurmdbd mariadb-server munge \
+    slurm-wlm slurmdbd mariadb-server munge locales \
     chromium chromium-driver fonts-wqy-microhei

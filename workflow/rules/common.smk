@@ -133,5 +133,7 @@ onstart:
     if workflow.is_main_process:
         jobs = list(workflow.dag.needrun_jobs())
         SCHEDULE.save_plans({job.params.get("model") for job in jobs} - {None})
-        if leave_the_future(Path(str(path)) for job in jobs for path in job.input):
+        if plain_errors(leave_the_future)(
+            Path(str(path)) for job in jobs for path in job.input
+        ):
             runlock.tell("inputs were dated in the future (clock set back?); they are of now")

@@ -3,8 +3,7 @@
 import json
 from functools import cache
 
-from hfd.data.raw import read_raw
-from hfd.data.regenerate import compiled_folder
+from hfd.data.raw import compiled_folder, read_raw
 
 RAW = config["raw"]
 RAW_OPTIONS = f"--raw={RAW['manifest']}", f"--fields={json.dumps(RAW['fields'])}"

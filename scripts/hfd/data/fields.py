@@ -59,6 +59,13 @@ def relative_path(value: object, *, file: str | Path, field: str) -> PurePosixPa
     """A path below the folder it is relative to, checked by its letters alone."""
     written = text(value, file=file, field=field)
     path = PurePosixPath(written)
+    if "{" in written or "}" in written:
+        raise HfdError(
+            f"path {written[:200]!r} has a brace, which Snakemake takes for a wildcard",
+            file=file,
+            field=field,
+            remedy="Rename the file without { and }",
+        )
     control = any(unicodedata.category(char) in ("Cc", "Cs") for char in written)
     if control or path.is_absolute() or ".." in path.parts or _too_long(path):
         raise HfdError(

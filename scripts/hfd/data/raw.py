@@ -90,6 +90,11 @@ class RawSample:
     recipe: str
 
 
+def compiled_folder(work: Path, sample: RawSample) -> Path:
+    """Where a sample is compiled: the recipe is in the name, so a new recipe is a new file."""
+    return work / sample.sample_id / sample.recipe
+
+
 def read_raw(
     path: str | Path,
     root: str | Path,

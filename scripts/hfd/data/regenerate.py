@@ -14,7 +14,7 @@ from hfd.data.compile import source_hashes
 from hfd.data.fields import find_file
 from hfd.data.jsonl import BOM, Row, read_lines
 from hfd.data.manifest import HESITATION, read_manifest, sample_id_of
-from hfd.data.raw import RawSample
+from hfd.data.raw import RawSample, compiled_folder
 from hfd.errors import HfdError
 from hfd.files import atomic_path, atomic_write, read_json, sha256_bytes, sha256_file
 
@@ -51,11 +51,6 @@ class Report:
     replaced: tuple[str, ...]
     added: tuple[str, ...]
     files: Mapping[str, tuple[str | None, str]]
-
-
-def compiled_folder(work: Path, sample: RawSample) -> Path:
-    """Where a sample is compiled: the recipe is in the name, so a new recipe is a new file."""
-    return work / sample.sample_id / sample.recipe
 
 
 def load_compiled(work: Path, samples: Iterable[RawSample]) -> list[Compiled]:
@@ -196,9 +191,13 @@ def _new_row(
 
 def _folder_in_root(manifest: Path, root: Path) -> str:
     try:
-        folder = manifest.parent.resolve().relative_to(root.resolve())
-    except ValueError as error:
-        raise HfdError(f"does not lie in {str(root)!r}", file=manifest) from error
+        # By name first: data/ may be a link to other storage, and rows say data/, not where it is.
+        folder = manifest.parent.absolute().relative_to(root.absolute())
+    except ValueError:
+        try:
+            folder = manifest.parent.resolve().relative_to(root.resolve())
+        except ValueError as error:
+            raise HfdError(f"does not lie in {str(root)!r}", file=manifest) from error
     return "" if folder == Path() else f"{folder.as_posix()}/"
 
 
