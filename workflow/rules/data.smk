@@ -56,6 +56,25 @@ rule regenerate_hesitation:
         " --manifest={params.manifest:q} --compiled=work/compiled 2>&1 | tee {log:q}"
 
 
+# No output: it fails if a row would be refused, and its table has to survive that.
+rule check_raw:
+    log:
+        "logs/check_raw.log",
+    localrule: True
+    conda:
+        "../../envs/workflow.yaml"
+    threads: 8
+    params:
+        raw=RAW_OPTIONS,
+        full_first_question=RAW["full_first_question"],
+    message:
+        "what compiling would say of every raw row: results/check_raw.csv"
+    shell:
+        '"$HFD_PYTHON" "$HFD_SCRIPTS"/check_raw.py {params.raw:q} --jobs={threads}'
+        " --full-first-question={params.full_first_question} --table=results/check_raw.csv"
+        " 2>&1 | tee {log:q}"
+
+
 rule check_sample:
     input:
         unpack(checked_files),

@@ -51,7 +51,10 @@ def plan_sample(sample: RawSample, full_first_question: str = "refuse") -> Plan:
         HfdError: the row, the video's packets or a recording are not as they must be.
     """
     source = probe_video(sample.video)
-    recordings = tuple(probe_recording(event) for event in sample.events)
+    recordings = tuple(
+        probe_recording(event.audio, event.channel, f"{event.field}.channel")
+        for event in sample.events
+    )
     lengths = [recording.seconds for recording in recordings]
     timeline = hesitation_timeline(sample, lengths, source.end, full_first_question)
     track = build_track(timeline, recordings)

@@ -65,6 +65,9 @@ def compiled_frames(
             yield normalise(frame)
         except HfdError as error:
             raise HfdError(error.problem, file=source.path, remedy=error.remedy) from error
+    if source.late * FPS >= 1:
+        late = float(source.late)
+        changes.append(f"the video begins {late:.2f} s after its sound: its first frame is held")
     if frames.deinterlaced_from is not None:
         since = float(frames.deinterlaced_from)
         changes.append(f"interlaced from {since:.2f} s on: deinterlaced (bwdif)")

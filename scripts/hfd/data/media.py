@@ -36,15 +36,23 @@ def picture_stream(container: av.container.InputContainer, path: Path) -> av.Vid
     Raises:
         HfdError: there is none whose codec is known.
     """
-    unknown = False
-    for stream in container.streams.video:
-        if stream.codec_context and not stream.disposition.value & _ATTACHED_PICTURE:
+    videos = [stream for stream in container.streams.video if not _is_cover(stream)]
+    for stream in videos:
+        if stream.codec_context:
             return stream
-        unknown |= stream.codec_context is None
-    if unknown:
+    if videos:
         raise HfdError(
             "has video of a codec that cannot be told from the file",
             file=path,
             remedy="Deliver it as mp4",
         )
     raise HfdError("has no picture stream", file=path, remedy="Deliver a file with video")
+
+
+def has_video(container: av.container.InputContainer) -> bool:
+    """Whether there is a picture stream, cover images aside, of a known codec or not."""
+    return any(not _is_cover(stream) for stream in container.streams.video)
+
+
+def _is_cover(stream: av.VideoStream) -> bool:
+    return bool(stream.disposition.value & _ATTACHED_PICTURE)

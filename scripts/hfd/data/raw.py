@@ -113,7 +113,36 @@ def read_raw(
         HfdError: with ``file:line`` and field; everything `read_manifest` refuses, an unknown
             name in `fields`, and any number of questions but two.
     """
-    fields = fields or {}
+    reader = _Reader(Path(path), Path(root), _names(fields or {}), check_files)
+    return [reader.sample(value, line) for line, value in read_rows(path)]
+
+
+def try_raw(
+    path: Path, root: Path, fields: Mapping[str, str]
+) -> list[tuple[str, RawSample | HfdError]]:
+    """Every row with its place (``file:line``), or in its place the error that `read_raw` raises.
+
+    A line that is no JSON object ends the list: what follows cannot be read.
+
+    Raises:
+        HfdError: the file is missing or has no rows, or an unknown name in `fields`.
+    """
+    reader = _Reader(path, root, _names(fields), check_files=True)
+    rows: list[tuple[str, RawSample | HfdError]] = []
+    try:
+        for line, value in read_rows(path):
+            try:
+                rows.append((f"{path}:{line}", reader.sample(value, line)))
+            except HfdError as error:
+                rows.append((f"{path}:{line}", error))
+    except HfdError as error:
+        if not rows:
+            raise
+        rows.append((error.file or str(path), error))
+    return rows
+
+
+def _names(fields: Mapping[str, str]) -> dict[str, str]:
     unknown = set(fields) - set(DEFAULT_FIELDS)
     if unknown:
         raise HfdError(
@@ -122,8 +151,7 @@ def read_raw(
             field="raw.fields",
             remedy=f"Use one of {', '.join(DEFAULT_FIELDS)}",
         )
-    reader = _Reader(Path(path), Path(root), DEFAULT_FIELDS | dict(fields), check_files)
-    return [reader.sample(value, line) for line, value in read_rows(path)]
+    return DEFAULT_FIELDS | dict(fields)
 
 
 class _Reader:

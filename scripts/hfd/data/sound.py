@@ -12,7 +12,7 @@ import numpy as np
 import soundfile
 import soxr
 
-from hfd.data.raw import MEAN, RawEvent
+from hfd.data.raw import MEAN
 from hfd.data.timeline import Clip, Timeline
 from hfd.errors import HfdError
 from hfd.media_time import SAMPLE_RATE
@@ -94,14 +94,18 @@ class _FromStart(soundfile.SoundFile):  # type: ignore[misc]
         return False
 
 
-def probe_recording(event: RawEvent) -> Recording:
-    """Look at a question's recording; decode it where its header cannot know its length.
+def probe_recording(path: Path, channel: str = MEAN, field: str | None = None) -> Recording:
+    """Look at a recording; decode it where its header cannot know its length.
+
+    Args:
+        path: the recording.
+        channel: what is to become of two channels.
+        field: where that was chosen, for the error message.
 
     Raises:
         HfdError: no sound file that libsndfile reads, no samples, more than two channels, or a
             channel is chosen that it does not have.
     """
-    path = event.audio
     try:
         info = soundfile.info(str(path))
         exact = info.format in _EXACT_FORMATS and info.subtype.startswith(_EXACT_SUBTYPES)
@@ -118,14 +122,14 @@ def probe_recording(event: RawEvent) -> Recording:
         raise HfdError(
             f"has {info.channels} channels", file=path, remedy="Mix it down to mono or stereo"
         )
-    if info.channels == 1 and event.channel != MEAN:
+    if info.channels == 1 and channel != MEAN:
         raise HfdError(
-            f"has one channel, none of them the {event.channel} one",
+            f"has one channel, none of them the {channel} one",
             file=path,
-            field=f"{event.field}.channel",
+            field=field,
             remedy="Leave channel out",
         )
-    return Recording(path, frames, info.samplerate, info.channels, exact, event.channel)
+    return Recording(path, frames, info.samplerate, info.channels, exact, channel)
 
 
 def build_track(timeline: Timeline, recordings: Sequence[Recording]) -> Track:
