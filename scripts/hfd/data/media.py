@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import av
 
 from hfd.errors import HfdError
 
-_DAMAGED_TAGS = {"metadata_errors": "replace"} if int(av.__version__.split(".")[0]) < 19 else {}
+_DAMAGED_TAGS: dict[str, Any] = (
+    {"metadata_errors": "replace"} if int(av.__version__.split(".")[0]) < 19 else {}
+)
 """Tags that are no UTF-8 must not stop a reader; PyAV 19 has no such argument any more."""
 _ATTACHED_PICTURE = 0x0400
 """FFmpeg's AV_DISPOSITION_ATTACHED_PIC: a cover image, no video."""

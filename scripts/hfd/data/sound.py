@@ -83,7 +83,7 @@ class Track:
     changes: tuple[str, ...]
 
 
-class _FromStart(soundfile.SoundFile):  # type: ignore[misc]
+class _FromStart(soundfile.SoundFile):
     """A sound file that is read from its start only.
 
     soundfile seeks after each read wherever libsndfile says that it could; in a file whose header
