@@ -16,7 +16,7 @@ from hfd.models.sockets.exchange import Exchange
 from hfd.models.sockets.failures import SampleFailure
 
 MAX_MESSAGE_BYTES = 64 << 20
-PING_S = {"ping_interval": 20, "ping_timeout": 120}
+PING_INTERVAL_S, PING_TIMEOUT_S = 20.0, 120.0
 CLOSE_S = 2.0
 WRITE_LIMIT = (1, 0)
 """`send` returns once the message has left the process. (0 would never return under TLS.)"""
@@ -83,7 +83,8 @@ class Link:
                 compression=None,
                 proxy=None,
                 open_timeout=None,
-                **PING_S,
+                ping_interval=PING_INTERVAL_S,
+                ping_timeout=PING_TIMEOUT_S,
             )
         except InvalidStatus as error:
             raise self._refusal(error) from None  # its request holds the key
@@ -148,6 +149,18 @@ class Link:
         """Round trip of the last ping in milliseconds; 0 before the first pong."""
         return 0.0 if self._socket is None else self._socket.latency * 1000
 
+    async def ping_ms(self) -> float:
+        """One round trip in milliseconds.
+
+        Raises:
+            SampleFailure: ``socket_lost``.
+        """
+        assert self._socket is not None
+        try:
+            return await (await self._socket.ping()) * 1000
+        except ConnectionClosed as error:
+            raise self._lost(error) from error
+
     async def close(self) -> None:
         """Close within `CLOSE_S`, whatever the server does."""
         if self._socket is None:
@@ -165,8 +178,8 @@ class Link:
         )
 
     def _lost(self, error: ConnectionClosed) -> SampleFailure:
-        ours = error.sent is not None and not error.rcvd_then_sent
-        if ours and error.sent.code == MESSAGE_TOO_BIG:
+        sent = None if error.rcvd_then_sent else error.sent
+        if sent is not None and sent.code == MESSAGE_TOO_BIG:
             return self.failure("too_big", f"a message of more than {self._max_bytes} bytes came")
         return self.failure("socket_lost", str(error))
 

@@ -30,6 +30,8 @@ class UnitSender:
         media_s: length of the file in seconds.
         max_lag_s: a unit that leaves later than this after its deadline fails the sample.
         drain_max_s: seconds after the file's end in which everything must be over.
+        in_real_time: False for a server whose time is our input: its units are due when they are
+            handed over, and the file's length limits nothing.
 
     Attributes:
         begun: units of which at least a part may have reached the server: what an answer can
@@ -48,6 +50,7 @@ class UnitSender:
         media_s: float,
         max_lag_s: float,
         drain_max_s: float,
+        in_real_time: bool = True,
     ) -> None:
         self.begun = 0
         self.sent = 0
@@ -59,6 +62,7 @@ class UnitSender:
         self._media_s = media_s
         self._max_lag_s = max_lag_s
         self._drain_max_s = drain_max_s
+        self._in_real_time = in_real_time
         self._loop = asyncio.get_running_loop()
         self._units: asyncio.Queue[tuple[Unit, float] | None] = asyncio.Queue()
         self._zero: float | None = None
@@ -81,6 +85,9 @@ class UnitSender:
         while (item := await self._units.get()) is not None:
             await self._send(*item)
         self.ended = time.monotonic()
+        self._exchange.end_by(
+            self.ended + self._drain_max_s, f"{self._drain_max_s:g} s after the end"
+        )
         for message in self._ending():
             await self._link.send(message)
 
@@ -107,6 +114,8 @@ class UnitSender:
 
     def _due(self, unit: Unit, handed_over: float) -> float:
         """When the unit was due: the session's clock, as the promptest of its units shows it."""
+        if not self._in_real_time:
+            return handed_over
         if self._zero is None:
             self._zero = handed_over - unit.t1
             limit = f"{self._media_s:g} s of media and {self._drain_max_s:g} s"
