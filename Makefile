@@ -81,9 +81,17 @@ TEST_TOOLS := $(shell grep -E '^(pytest|pytest-rerunfailures|pytest-timeout|pyte
 	.venv-tts/bin/pip install --quiet --no-deps --requirement requirements/tts.txt
 	touch $@
 
-test-heavy: .venv-roma/test.done .venv-tts/test.done
+# vLLM-Omni and Moshi pin what is not needed here (vLLM, an older torch): without dependencies.
+.venv-realtime/done: requirements/realtime_peers.txt requirements/realtime_peers_nodeps.txt
+	$(PYTHON) -m venv .venv-realtime
+	.venv-realtime/bin/pip install --quiet --requirement requirements/realtime_peers.txt
+	.venv-realtime/bin/pip install --quiet --no-deps --requirement requirements/realtime_peers_nodeps.txt
+	touch $@
+
+test-heavy: .venv-roma/test.done .venv-tts/test.done .venv-realtime/test.done
 	.venv-roma/bin/python -m pytest -n $(CORES) --dist loadfile -m heavy tests/models/graphs tests/models/minicpmo tests/models/roma tests/models/duplexomni
 	.venv-tts/bin/python -m pytest -n $(CORES) --dist loadfile -m heavy tests/models/tts
+	.venv-realtime/bin/python -m pytest -n $(CORES) --dist loadfile -m heavy tests/models/realtime
 
 # Other people's repositories, cloned by whoever runs this; docs/proof.md names the commits.
 .venv-peers/done: requirements/peers.txt

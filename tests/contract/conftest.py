@@ -33,7 +33,8 @@ def chosen_cases(config: pytest.Config) -> list[Case]:
     if module is None:
         files = sorted(TESTS.glob("models/*/contract.py"))
         names = [".".join(file.relative_to(TESTS.parent).with_suffix("").parts) for file in files]
-        return [importlib.import_module(name).CASE for name in names]
+        found = [vars(importlib.import_module(name)) for name in names]
+        return [case for names in found for case in names.get("CASES") or [names["CASE"]]]
     if folder := config.getoption("--model-path"):
         sys.path.insert(0, str(Path(folder).resolve()))
     settings = json.loads(config.getoption("--model-settings"))
