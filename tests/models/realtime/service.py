@@ -91,7 +91,7 @@ class Service:
             await self.socket.send(b"\xff\xfe\x00")
             return
         if mode == "huge":
-            await self.socket.send("y" * (65 << 20))
+            self.socket.transport.write(b"\x81\x7f" + (65 << 20).to_bytes(8))  # as it announces
             return
         if mode == "error":
             await self.error("server_error", f"it broke; your key was {KEY}")
