@@ -12,13 +12,16 @@ import json
 import shutil
 import sys
 import types
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import soundfile
 
-from hfd.models.minicpmo.checkpoint import CODE_FILES, VOCODER, VOCODER_FILES, VOICE
+from hfd.models.minicpmo.checkpoint import CODE_FILES, VOCODER, VOCODER_FILES, VOICE, Snapshot
+from hfd.models.minicpmo.model import MiniCpmO
+from hfd.models.minicpmo.session import Parts
 
 BYTES = 256
 SPECIAL = (
@@ -190,11 +193,18 @@ def tokenizer_config() -> dict[str, Any]:
     }
 
 
-def write_files(folder: Path, code: dict[str, Path] | None) -> None:
+def write_files(
+    folder: Path, code: dict[str, Path] | None, shapes: dict[str, Any] | None = None
+) -> None:
     """Everything but the weights; without code, empty files in its place.
 
     The code of the demo lacks one function that the hub's imports for its chat mode, which is never
     called here.
+
+    Args:
+        folder: made if it does not exist.
+        code: from `find_code`.
+        shapes: another config.json than the tiny one.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for name in CODE_FILES:
@@ -205,7 +215,7 @@ def write_files(folder: Path, code: dict[str, Path] | None) -> None:
     if code is not None and "def normalize_content" not in (folder / "utils.py").read_text("utf-8"):
         with (folder / "utils.py").open("a", encoding="utf-8") as stream:
             stream.write("\n\ndef normalize_content(content):\n    return content\n")
-    _write(folder / "config.json", config())
+    _write(folder / "config.json", shapes or config())
     _write(folder / "preprocessor_config.json", preprocessor())
     _write(folder / "tokenizer_config.json", tokenizer_config())
     _write(folder / "vocab.json", {symbol: n for n, symbol in enumerate(sorted(byte_symbols()))})
@@ -243,6 +253,40 @@ def make_snapshot(folder: Path, code: dict[str, Path], seed: int = 0) -> None:
     _write(folder / "config.json", config())  # save_pretrained has written its own
 
 
+def random_model(folder: Path, dtype: Any, device: str, seed: int = 0) -> Any:
+    """The model of a snapshot's config and code, of random weights made on the device."""
+    import torch
+    from transformers import AutoConfig, AutoModel
+
+    config = AutoConfig.from_pretrained(folder, trust_remote_code=True)
+    torch.manual_seed(seed)
+    with torch.device(device):
+        model = AutoModel.from_config(
+            config, trust_remote_code=True, torch_dtype=dtype, attn_implementation="sdpa"
+        )
+    model.config._name_or_path = str(folder)
+    return model.to(device, dtype).eval().requires_grad_(False)
+
+
+class RandomMiniCpmO(MiniCpmO):
+    """The runner over a model of random weights.
+
+    Args:
+        settings: without `model_path`.
+        snapshot: where its code, voice and vocoder lie.
+        model: from `random_model`.
+    """
+
+    def __init__(self, settings: Mapping[str, Any], snapshot: Snapshot, model: Any) -> None:
+        super().__init__({"model_path": str(snapshot.folder), **settings})
+        self._snapshot, self._model = snapshot, model
+
+    def load_parts(self) -> Parts:
+        from hfd.models.minicpmo import loader
+
+        return loader.make_parts(self.settings, self._snapshot, self._model, (None, "random"))
+
+
 class StandInVocoder:
     """Hums: 960 samples for each code, with the true vocoder's look-ahead of three codes."""
 
@@ -269,7 +313,7 @@ def use_stand_in_vocoder() -> None:
     """Let `import stepaudio2` find the stand-in."""
     module = types.ModuleType("stepaudio2")
     module.__spec__ = importlib.machinery.ModuleSpec("stepaudio2", None)
-    module.Token2wav = StandInVocoder
+    module.__dict__["Token2wav"] = StandInVocoder
     sys.modules["stepaudio2"] = module
 
 

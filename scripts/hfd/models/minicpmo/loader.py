@@ -58,9 +58,25 @@ def load_parts(settings: Settings) -> Parts:
     problems = [*package_problems(), *checkpoint.snapshot_problems(snapshot)]
     _refuse(settings, [*problems, *memory_problems(device, settings.min_free_gpu_gb)])
     use_own_module_cache()
-    dtype = pick_dtype(settings.dtype, device)
     torch.manual_seed(LOAD_SEED)
-    model = _load_model(snapshot, dtype, device)
+    model = _load_model(snapshot, pick_dtype(settings.dtype, device), device)
+    return make_parts(settings, snapshot, model, checkpoint.weights_hash(snapshot))
+
+
+def make_parts(
+    settings: Settings, snapshot: Snapshot, model: Any, weights: tuple[str | None, str]
+) -> Parts:
+    """Everything that follows from a loaded model; benchmarks give one of random weights.
+
+    Args:
+        settings, snapshot: what was asked for, and where its files lie.
+        model: upstream's, on its device.
+        weights: hash of the weights, and what it covers.
+
+    Raises:
+        HfdError: the code lacks what the runner calls.
+    """
+    device = model.device
     window = _unset_windows(model)
     torch.manual_seed(LOAD_SEED)
     duplex = model.as_duplex(**_duplex_arguments(settings))
@@ -70,16 +86,15 @@ def load_parts(settings: Settings) -> Parts:
     began = time.perf_counter()
     faster = accelerate(duplex, settings, device, str(snapshot.voice))
     warm_up_s = round(time.perf_counter() - began, 3)
-    weights, basis = checkpoint.weights_hash(snapshot)
     identity = Identity(
         name=NAMES[settings.variant],
-        weights=weights,
+        weights=weights[0],
         dtypes=dtype_counts(model),
         versions=_versions(),
         device=torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
         max_context_tokens=int(model.config.max_position_embeddings),
         detail={
-            "weights_basis": basis,
+            "weights_basis": weights[1],
             "code": checkpoint.code_hashes(snapshot.folder),
             "voice_sha256": sha256_file(snapshot.voice),
             "attention": "sdpa",
