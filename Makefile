@@ -5,7 +5,7 @@ PYTHON ?= python3
 CORES ?= 2
 BIN := .venv/bin
 
-.PHONY: help demo demo-roma test test-light test-heavy test-peers test-system lint bench bench-roma clean
+.PHONY: help demo demo-roma demo-minicpmo test test-light test-heavy test-peers test-system lint bench bench-roma clean
 
 help:
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -47,6 +47,19 @@ demo-roma: .venv/workflow.done .demo/roma-tiny ## the demo data through a tiny, 
 	$(DEMO_ROMA) audit_roma
 	@echo "The weights of this ROMA are random: its answers mean nothing."
 	@echo "Open $$PWD/.demo/results/audit_roma/index.html"
+
+# The public code is fetched by whoever has it: HFD_PEERS=clones MINICPMO_PYTHON=its environment.
+MINICPMO_PYTHON ?= $(CURDIR)/$(BIN)/python
+DEMO_MINICPMO := MINICPMO_PYTHON=$(MINICPMO_PYTHON) PYTHONPATH=$(CURDIR) \
+	$(patsubst --,config/demo_minicpmo.yaml --,$(DEMO))
+
+demo-minicpmo: .venv/workflow.done ## the demo data through MiniCPM-o's runner: public code, else a double
+	$(DEMO) demo_data
+	$(DEMO) regenerate_hesitation
+	$(DEMO_MINICPMO) audit_minicpmo
+	@grep -ho '"name": "MiniCPM-o[^"]*"' .demo/results/minicpmo/*/provenance.json | sort -u
+	@echo "Nobody's weights ran: the answers mean nothing."
+	@echo "Open $$PWD/.demo/results/audit_minicpmo/index.html"
 
 test: lint test-light test-heavy ## lint and all tests that need pip alone
 
@@ -102,6 +115,7 @@ test-heavy: .venv-roma/test.done .venv-tts/test.done .venv-realtime/test.done
 test-peers: .venv-peers/done ## HFD_PEERS=folder of clones: against other people's servers and clients
 	@test -d "$(HFD_PEERS)" || { echo "Set HFD_PEERS to a folder of clones: see docs/proof.md"; exit 1; }
 	HFD_PEERS=$(abspath $(HFD_PEERS)) .venv-peers/bin/python -m pytest tests/peers
+	HFD_PEERS=$(abspath $(HFD_PEERS)) $(MINICPMO_PYTHON) -m pytest -m peers tests/models/minicpmo
 
 # Snakemake's Slurm plugin slows every start, so it has an environment of its own.
 .venv-slurm/done: requirements/slurm.txt requirements/dev.txt

@@ -36,7 +36,7 @@ CODE = tiny.find_code(PEERS)
 HAS_ENVIRONMENT = all(importlib.util.find_spec(n) for n in ("torch", "transformers", "accelerate"))
 
 pytestmark = [
-    pytest.mark.heavy,
+    pytest.mark.peers,
     pytest.mark.skipif(CODE is None, reason="no clones of the public code under HFD_PEERS"),
     pytest.mark.skipif(not HAS_ENVIRONMENT, reason="not in the environment of envs/minicpmo.yaml"),
 ]
