@@ -1,4 +1,4 @@
-"""`make demo-minicpmo`: the public code on a tiny random model where it is at hand, else the double.
+"""`make demo-minicpmo`: the public code on a tiny random model if it is at hand, else the double.
 
 The public code is at hand if HFD_PEERS names a folder of clones (tests/tiny/minicpmo.py says which)
 and the interpreter has transformers. Either way nothing that is said means anything.

@@ -100,7 +100,7 @@ def snapshot_problems(snapshot: Snapshot) -> list[str]:
         if not all((folder / name).is_file() for name in parts):
             problems.append("file tokenizer.json is missing (or vocab.json and merges.txt)")
     problems += _config_problems(folder / "config.json")
-    problems += _shard_problems(folder)
+    problems += shard_problems(folder)
     problems += _flow_problems(folder / VOCODER / "flow.yaml")
     return problems + voice_problems(snapshot.voice)
 
@@ -133,7 +133,8 @@ def shard_names(folder: Path) -> list[str]:
     return ["model.safetensors"]
 
 
-def _shard_problems(folder: Path) -> list[str]:
+def shard_problems(folder: Path) -> list[str]:
+    """What is wrong with a folder's weight files."""
     try:
         names = shard_names(folder)
         index = read_json(folder / INDEX)["weight_map"] if (folder / INDEX).is_file() else {}

@@ -77,12 +77,12 @@ def make_parts(
         HfdError: the code lacks what the runner calls.
     """
     device = model.device
-    window = _unset_windows(model)
+    window = unset_windows(model)
     torch.manual_seed(LOAD_SEED)
     duplex = model.as_duplex(**_duplex_arguments(settings))
-    _freeze_vocoder(duplex)
+    freeze_vocoder(duplex)
     _refuse(settings, upstream.code_problems(duplex))
-    _watch_log(type(model).__module__)
+    watch_log(type(model).__module__)
     began = time.perf_counter()
     faster = accelerate(duplex, settings, device, str(snapshot.voice))
     warm_up_s = round(time.perf_counter() - began, 3)
@@ -90,8 +90,8 @@ def make_parts(
         name=NAMES[settings.variant],
         weights=weights[0],
         dtypes=dtype_counts(model),
-        versions=_versions(),
-        device=torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
+        versions=versions(),
+        device=device_name(device),
         max_context_tokens=int(model.config.max_position_embeddings),
         detail={
             "weights_basis": weights[1],
@@ -152,7 +152,8 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Of Python and the packages that compute."""
     names = ("torch", "torchaudio", "transformers", "minicpmo-utils", "onnxruntime", "numpy")
     found = {name: _version(name) for name in names}
     return {"python": platform.python_version()} | {n: v for n, v in found.items() if v}
@@ -176,6 +177,11 @@ def pick_dtype(name: str, device: torch.device) -> torch.dtype:
     if name == "auto":
         name = "bfloat16" if device.type == "cuda" else "float32"
     return getattr(torch, name)
+
+
+def device_name(device: torch.device) -> str:
+    """Of the GPU, or ``cpu``."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
 
 
 def memory_problems(device: torch.device, need_gb: float) -> list[str]:
@@ -225,7 +231,7 @@ def _load_model(snapshot: Snapshot, dtype: torch.dtype, device: torch.device) ->
     return model.eval().requires_grad_(False).to(device)
 
 
-def _unset_windows(model: Any) -> int | None:
+def unset_windows(model: Any) -> int | None:
     """Take the attention window out of the language model, and say what it was.
 
     transformers 4.51 masks what is further back than `sliding_window` although
@@ -249,7 +255,8 @@ def _duplex_arguments(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _freeze_vocoder(duplex: Any) -> None:
+def freeze_vocoder(duplex: Any) -> None:
+    """No gradients: upstream computes the voice's embedding without a guard of its own."""
     vocoder = duplex.model.tts.audio_tokenizer
     for name in ("flow", "hift", "audio_tokenizer"):
         part = getattr(vocoder, name, None)
@@ -265,7 +272,8 @@ class _SilentVocoder(logging.Handler):
             raise RuntimeError("upstream drops speech: its vocoder has no cache")
 
 
-def _watch_log(module: str) -> None:
+def watch_log(module: str) -> None:
+    """Watch the log of the snapshot's code."""
     logging.getLogger(module).addHandler(_SilentVocoder())
 
 

@@ -25,7 +25,6 @@ from hfd.models.minicpmo.upstream import seconds_of
 OUTPUT_RATE = 24_000
 HOP = 960
 """Samples of one speech code (25 a second)."""
-CODES_PER_UNIT = 25
 POSITIONS = 40_960
 """Of MiniCPM-o 4.5's language model."""
 LISTENING_TOKENS = {"first": 79, "stacked": 145}
@@ -36,7 +35,7 @@ PROMPT_TOKENS = 40
 """About what the prompt and a short voice take."""
 USUAL_TOKENS = 8192
 """From here on the model is known to lose its thread (docs/minicpmo.md, Context)."""
-TAGS = {"minicpm": (), "venus": ("delegate", "backend")}
+TAGS = {"venus": ("delegate", "backend")}
 """Control tags in the text of each variant: messages to others, never spoken text."""
 FRAME_RULES = {
     "first": FrameRule.per_second(1),
@@ -46,6 +45,9 @@ FRAME_RULES = {
 
 class MiniCpmO(DuplexModel):
     """`DuplexModel` for MiniCPM-o 4.5 and Realtime-Venus-Omni, through their own code."""
+
+    codes_cap: int | None = 25
+    """Upstream's own limit on the speech codes of a second, also of a turn's last one."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self.settings: Settings = parse_settings(settings)
@@ -66,7 +68,7 @@ class MiniCpmO(DuplexModel):
     def load(self) -> Identity:
         began = time.perf_counter()
         self._parts = self.load_parts()
-        self._session = Session(self._parts, self.settings)
+        self._session = self.make_session(self._parts)
         identity = self._parts.identity
         more = {
             "generate": self._session.arguments,
@@ -87,10 +89,14 @@ class MiniCpmO(DuplexModel):
             ) from error
         return load_parts(self.settings)
 
+    def make_session(self, parts: Parts) -> Session:
+        """The calls of this model's code."""
+        return Session(parts, self.settings)
+
     def open(self, sample: SampleInfo, emit: Emit) -> None:
         self._sample = sample
         self._emit = emit
-        self._text = TurnText(self._parts.duplex.tokenizer, TAGS[self.settings.variant])
+        self._text = TurnText(self._parts.duplex.tokenizer, TAGS.get(self.settings.variant, ()))
         self._speaking: bool | None = None
         self._turns = 0
         self._turn_has_text = False
@@ -142,7 +148,7 @@ class MiniCpmO(DuplexModel):
         self._said = True
         self._withheld = not answered["end_of_turn"]
         if answered["end_of_turn"]:
-            if answered["n_tts_tokens"] >= CODES_PER_UNIT:
+            if self.codes_cap is not None and answered["n_tts_tokens"] >= self.codes_cap:
                 self._emit(Metric("talker_cap_at_turn_end", {"codes": answered["n_tts_tokens"]}))
             self._end_turn({"reason": "ended"})
 

@@ -108,11 +108,7 @@ class Session:
             setattr(self._mel(), name, value)
         self._parts.seed(seed)
         with contextlib.redirect_stdout(sys.stderr):  # the vocoder prints what it was given
-            duplex.prepare(
-                prefix_system_prompt=self._settings.system_prompt or PROMPT,
-                ref_audio=self._parts.voice,
-                prompt_wav_path=self._parts.voice_path,
-            )
+            self._prepare()
         self._read_ids = len(duplex.total_ids)
         if not duplex.token2wav_initialized:
             raise HfdError(
@@ -123,6 +119,13 @@ class Session:
         if self.heard_positions:
             raise RuntimeError("the audio encoder still holds an earlier sample")
         return self.context_tokens
+
+    def _prepare(self) -> None:
+        self._duplex.prepare(
+            prefix_system_prompt=self._settings.system_prompt or PROMPT,
+            ref_audio=self._parts.voice,
+            prompt_wav_path=self._parts.voice_path,
+        )
 
     def listen(self, pcm: np.ndarray, images: Sequence[Image.Image]) -> dict[str, Any]:
         """Read one second: float32 [16000] and at most two images.

@@ -68,12 +68,7 @@ def parse_settings(given: Mapping[str, Any]) -> Settings:
     Raises:
         HfdError: unknown key, wrong type, value outside its list or range, or no model_path.
     """
-    if isinstance(given, Mapping) and given.get("window", "off") != "off":
-        raise wrong_setting(
-            "settings.window",
-            given["window"],
-            "Write off: every other mode drops old seconds, and the context is never cropped",
-        )
+    refuse_windows(given)
     settings = make_settings(Settings, given)
     if not settings.model_path:
         raise HfdError(
@@ -82,3 +77,13 @@ def parse_settings(given: Mapping[str, Any]) -> Settings:
             remedy="Give the folder of a downloaded snapshot (docs/minicpmo.md, Weights)",
         )
     return settings
+
+
+def refuse_windows(given: Mapping[str, Any]) -> None:
+    """Refuse every way of cropping the context, with the reason."""
+    if isinstance(given, Mapping) and given.get("window", "off") != "off":
+        raise wrong_setting(
+            "settings.window",
+            given["window"],
+            "Write off: every other mode drops old seconds, and the context is never cropped",
+        )
