@@ -26,6 +26,8 @@ def run_facts(provenance: Mapping[str, Any]) -> dict[str, Any]:
         "clock": contract.get("clock"),
         "voice_origin": contract.get("voice_origin"),
         "turn_taking": contract.get("turn_taking"),
+        "full_duplex": (model.get("detail") or {}).get("full_duplex"),
+        "black_box": bool((model.get("detail") or {}).get("black_box")),
         "unit_s": contract["unit_samples"] / 16_000 if contract.get("unit_samples") else None,
         "busy": bool(provenance.get("machine", {}).get("busy")),
         "others_cpu": provenance.get("machine", {}).get("others_cpu"),
@@ -38,13 +40,23 @@ def model_card(records: Sequence[Record]) -> dict[str, Any] | None:
 
     Returns:
         Each of `run_facts` as the values that occur, the most frequent first; ``made`` as the
-        first and the last date; ``busy`` as the number of results made on a busy machine.
+        first and the last date; ``busy`` as the number of results made on a busy machine;
+        ``black_box`` as whether any came from a closed service.
     """
     facts = [record.facts["run"] for record in records if record.facts.get("run")]
     if not facts:
         return None
     dates = sorted(fact["made"] for fact in facts if fact["made"])
-    same = ("module", "identity", "weights", "hardware", "clock", "voice_origin", "turn_taking")
+    same: tuple[str, ...] = (
+        "module",
+        "identity",
+        "weights",
+        "hardware",
+        "clock",
+        "voice_origin",
+        "turn_taking",
+    )
+    same += ("full_duplex",)
     return {
         **{name: _common(fact[name] for fact in facts) for name in same},
         "unit_s": _common(fact["unit_s"] for fact in facts),
@@ -53,6 +65,7 @@ def model_card(records: Sequence[Record]) -> dict[str, Any] | None:
         "versions": facts[0]["versions"],
         "made": [dates[0], dates[-1]] if dates else [],
         "busy": sum(fact["busy"] for fact in facts),
+        "black_box": any(fact["black_box"] for fact in facts),
         "results": len(facts),
         "again": sum((fact["attempt"] or 1) > 1 for fact in facts),
     }

@@ -24,6 +24,7 @@ KEY = "sk-right"
 PATHS = {
     "openai": "/v1/realtime?model=gpt-test",
     "qwen": "/api-ws/v1/realtime?model=qwen-test",
+    "vllm_omni": "/v1/realtime?model=m&autostart=0",
     "openai_live": "/v1/live/sessions?",
     "gemini": "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent?",
 }

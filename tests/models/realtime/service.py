@@ -382,7 +382,66 @@ class Gemini(Service):
         await self.socket.close(1011, "Internal error encountered.")
 
 
+class VllmOmni(OpenAI):
+    """vLLM-Omni with the input clock of its open pull request 8485, as that describes itself.
+
+    Every append is acknowledged once all that came of it was sent; each takes a while to compute.
+    """
+
+    rate_in = 16_000
+
+    async def start(self):
+        self.inputs = 0
+
+    async def message(self, message):
+        match message["type"]:
+            case "session.update":
+                body = message["session"]["extra_body"]
+                self.clocked = body.get("clock") == "input" and self.mode != "no_clock"
+                self.open = True
+                session = {"id": "duplex-1", "audio": message["session"]["audio"]}
+                await self.say(type="session.created", session=session, resume_token="secret")
+                await self.say(type="session.updated", session=session)
+            case "input_audio_buffer.append":
+                await asyncio.sleep(0.05)
+                self.inputs += 1
+                await self.feed(base64.b64decode(message["audio"], validate=True))
+                if self.clocked:
+                    await self.say(
+                        type="input_audio_buffer.processed",
+                        audio_end_ms=self.heard // 16,
+                        unit_end_ms=self.inputs * 1000,
+                        input_index=self.inputs,
+                        units=[{"end_ms": self.inputs * 1000, "decision": self.decision}],
+                    )
+            case "session.close":
+                await self.say(type="session.closed", reason="client_close")
+                return False
+            case "playback.ack":
+                await self.say(type="playback.acknowledged", item_id=message["item_id"])
+            case other:
+                raise Refused(f"unknown event {other}")
+        return True
+
+    async def tick(self, seconds):
+        unit = round(seconds)
+        speaks = 2 <= unit <= 3
+        self.decision = "speak" if speaks else "listen"
+        if not speaks:
+            await self.say(type="response.listen", response={"status": "listening"})
+            return
+        if unit == 2:
+            await self.begin("r1")
+        await self.say(type="response.speak", **self.of("r1"))
+        await self.sound("r1", tone(1.0))
+        await self.words("r1", f"unit {unit} ")
+        if unit == 3:
+            await self.end("r1", "completed")
+
+
 def choose(path):
+    if "autostart=0" in path:
+        return VllmOmni
     if path.startswith("/v1/live/sessions"):
         return Live
     if path.startswith("/api-ws/v1/realtime"):
@@ -395,7 +454,7 @@ def choose(path):
 async def handle(socket):
     url = urlsplit(socket.request.path)
     mode = parse_qs(url.query).get("mode", ["honest"])[0]
-    session = choose(url.path)(socket, mode)
+    session = choose(socket.request.path)(socket, mode)
     try:
         if mode == "mute":
             await asyncio.sleep(60)

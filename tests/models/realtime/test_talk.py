@@ -196,3 +196,28 @@ def test_a_file_beyond_the_services_limit_is_refused_before_anything_is_sent(tal
 def test_warm_up_opens_a_session_of_its_own(talk):
     run = talk("openai", "silent", pictures=3, warmup=True)
     assert run.result["status"] == "no_response"
+
+
+# -- vLLM-Omni's input clock (a double of ours: no released server has it) ------------------------
+
+
+def test_with_an_input_clock_times_are_virtual_and_dependences_are_known(talk):
+    run = talk("vllm_omni", pictures=40, input_clock="require")
+    assert run.result["clock"] == "virtual" and run.end["input_acknowledged"]
+    assert run.end["session_s"] < 8  # the length of the media
+    audio = run.result["audio_arrivals"]
+    assert [a["input_seq"] for a in audio] == [1, 2]
+    assert 2.05 <= audio[0]["t"] < 3.05 <= audio[1]["t"] < 4.05  # its unit, and the compute
+    assert run.result["rtf"]["compute_s"] >= 8 * 0.05
+    assert run.end["server_silence_units"] == 0
+
+
+def test_with_acknowledgements_in_real_time_dependences_are_known_too(talk):
+    run = talk("vllm_omni", pictures=20, input_clock="try")
+    assert run.result["clock"] == "arrival" and run.end["input_acknowledged"]
+    assert [a["input_seq"] for a in run.result["audio_arrivals"]] == [1, 2]
+
+
+def test_a_server_that_ignores_the_input_clock_is_noticed(talk):
+    with pytest.raises(SampleFailure, match="server_protocol: unit 0 was not acknowledged"):
+        talk("vllm_omni", "no_clock", pictures=10, input_clock="require")

@@ -1,7 +1,9 @@
 // Cards, the table of metrics by model, and the differences between two models.
 "use strict";
 const data = HFD.data;
-const ran = data.models.filter((model) => data.cards[model]);
+const isBlackBox = (model) => Boolean(data.cards[model]?.black_box);
+// Closed services stand in a group of their own, after the models whose weights are known.
+const ran = data.models.filter((model) => data.cards[model]).sort((a, b) => isBlackBox(a) - isBlackBox(b));
 const shownModels = ran.length ? ran : data.models;
 const colourOf = (model) => MODEL_COLOURS[data.models.indexOf(model) % MODEL_COLOURS.length];
 const percent = (value, digits = 0) => `${(100 * value).toFixed(digits)} %`;
@@ -32,12 +34,12 @@ function statusCounts(model) {
 
 function drawCards() {
   const keys = [...new Set([data.statistics.primary, "h5_hold_failure", "h9_response_s"])];
-  $("cards").replaceChildren(...ran.map((model) => {
+  const cards = ran.map((model) => {
     const card = data.cards[model], verdicts = Object.values(data.rules[model]);
     const count = (status) => verdicts.filter((verdict) => verdict.status === status).length;
     const facts = [
       [t("weights"), card.weights.map(shortHash).join(" / ") || "–"], [t("numbers"), card.dtypes.join(" / ") || "–"],
-      [t("hardware"), card.hardware.join(" / ")], [t("clock_name"), `${card.clock.join(" / ")}${card.turn_taking.length ? ` · ${card.turn_taking.join(" / ")}` : ""}`],
+      [t("hardware"), card.hardware.join(" / ")], [t("clock_name"), `${card.clock.join(" / ")}${card.turn_taking.length ? ` · ${card.turn_taking.join(" / ")}` : ""}${card.full_duplex.length ? ` · ${card.full_duplex.join(" / ")}` : ""}`],
       [t("voice"), card.voice_origin.map(named).join(" / ")], [t("dates"), [...new Set(card.made.map((text) => text.slice(0, 10)))].join(" – ")],
       [t("load"), card.busy ? `${card.busy} ${t("of")} ${card.results} ${t("busy")}` : t("quiet")],
       [t("versions"), Object.entries(card.versions).map(([name, version]) => `${name} ${version}`).join(", ") || "–"],
@@ -50,7 +52,10 @@ function drawCards() {
       element("p", { class: "hint" }, statusCounts(model)),
       element("dl", {}, ...facts.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)])),
       element("details", {}, element("summary", {}, t("settings")), element("pre", {}, JSON.stringify(card.settings, null, 1))));
-  }));
+  });
+  const known = ran.filter((model) => !isBlackBox(model)).length;
+  if (known < ran.length) cards.splice(known, 0, element("h3", { class: "card-group" }, t("black_boxes")));
+  $("cards").replaceChildren(...cards);
   const never = data.models.filter((model) => !data.cards[model]);
   $("never").hidden = !never.length;
   if (never.length) {
@@ -108,14 +113,18 @@ function drawMetrics() {
   const [by, stratum] = ($("stratum").value || "all:all").split(/:(.*)/s);
   const rowsOf = metricRows(by, stratum, $("strict").checked ? "strict" : "scored");
   const out = [element("tr", {}, element("th", {}, t("metric")), ...shownModels.map((model) => element("th", { style: `color:${colourOf(model)}` }, model)), element("th", {}, ""))];
+  const known = shownModels.filter((model) => !isBlackBox(model)).length;
+  if (known < shownModels.length) {
+    out.unshift(element("tr", { class: "model-groups" }, element("th", { colspan: known + 1 }, ""), element("th", { colspan: shownModels.length - known }, t("black_boxes")), element("th", {}, "")));
+  }
   for (const [better, title] of [["low", "low_good"], ["high", "high_good"], [null, "neutral"]]) {
     const group = rowsOf.filter((row) => METRICS[row.key][0] === better);
     if (!group.length) continue;
     out.push(element("tr", { class: "group" }, element("th", { colspan: shownModels.length + 2 }, t(title))));
     for (const { key, statistic, cells } of group) {
       const items = cells.map((row, at) => row && { ...row, colour: colourOf(shownModels[at]) });
-      const known = items.filter(Boolean), rate = statistic === "rate";
-      const low = rate ? 0 : Math.min(0, ...known.map((one) => one.low)), high = rate ? 1 : Math.max(...known.map((one) => one.high));
+      const shown = items.filter(Boolean), rate = statistic === "rate";
+      const low = rate ? 0 : Math.min(0, ...shown.map((one) => one.low)), high = rate ? 1 : Math.max(...shown.map((one) => one.high));
       out.push(element("tr", {}, element("th", { class: "metric" }, element("span", {}, `${metricName(key)}${rate ? "" : ` · ${t(statistic)}`}`), element("small", {}, metricHelp(key))),
         ...cells.map((row) => metricCell(row, statistic)), element("td", {}, dots(items, low, high))));
     }
