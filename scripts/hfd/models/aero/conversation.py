@@ -68,6 +68,7 @@ class Conversation:
         self._activity = asyncio.Event()
         self._gap: asyncio.TimerHandle | None = None
         self._pictures = 0
+        self._heard = 0
         self._final = False
         self._closed = False
         self._counts: Counter[str] = Counter()
@@ -112,7 +113,7 @@ class Conversation:
         """
         self._units.end()
         end_reason = await self._exchange.unless_failed(self._end_of_text())
-        self._refuse_if_nothing_was_known()
+        self._refuse_if_nothing_was_known(end_reason)
         if self._gap is not None:
             self._gap.cancel()
         self._speaker.flush()
@@ -162,6 +163,7 @@ class Conversation:
             raise self._link.failure("protocol", str(error)) from error
 
     def _take(self, event: WireEvent, received: float) -> None:
+        self._heard += 1
         self._issued.update(event.values)
         match event.kind:
             case "text":
@@ -244,8 +246,13 @@ class Conversation:
             return "server_done"
         return "server_closed" if self._closed else "idle_timeout"
 
-    def _refuse_if_nothing_was_known(self) -> None:
-        """A server whose every event is unknown has not been silent: it was not understood."""
+    def _refuse_if_nothing_was_known(self, end_reason: str) -> None:
+        """A server whose every event is unknown has not been silent: it was not understood.
+
+        Nor has one that never sent anything, not even an end.
+        """
+        if not self._heard and end_reason == "idle_timeout":
+            raise self._link.failure("stalled", "no message came at all, not even an end")
         known = ("deltas", "empty_deltas", "marker_deltas", "silence_events")
         if self._unknown and not any(self._counts[name] for name in known):
             seen = ", ".join(f"{name} ({n})" for name, n in self._unknown.record().items())

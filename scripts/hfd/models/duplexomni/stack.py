@@ -19,7 +19,7 @@ from hfd.models.duplexomni.context import SLICE_SAMPLES
 from hfd.models.duplexomni.memory import check_memory
 from hfd.models.duplexomni.request import RequestBody
 from hfd.models.duplexomni.settings import Settings, StackLaunch, StackUrls, filled
-from hfd.models.duplexomni.wire import Endpoint, forget, speak, think
+from hfd.models.duplexomni.wire import MAX_SOUND_BYTES, Endpoint, forget, speak, think
 from hfd.models.http import ServerFailed
 from hfd.models.media import grey_jpeg
 from hfd.models.servers import ChildServer, ServerSpec, gpu_environment, start_all
@@ -192,7 +192,10 @@ class Stack:
             thinker, talker = stack.thinker_url, stack.talker_url
         else:
             thinker, talker = (f"http://127.0.0.1:{child.port}" for child in self._children)
-        return Endpoint("thinker", thinker, timeout_s), Endpoint("talker", talker, timeout_s)
+        return (
+            Endpoint("thinker", thinker, timeout_s),
+            Endpoint("talker", talker, timeout_s, MAX_SOUND_BYTES),
+        )
 
 
 def take_turn(thinker: Endpoint, talker: Endpoint, settings: Settings, model: str) -> None:

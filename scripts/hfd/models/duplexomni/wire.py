@@ -28,6 +28,8 @@ SOUND_RULE = (
     f"{TALKER_SAMPLES} samples of a slice (1920 * 6 - 555), linearly interpolated to "
     f"{SLICE_OUT_SAMPLES}, as the authors' clients do"
 )
+MAX_SOUND_BYTES = 2**20
+"""Longest answer of the talker; a slice has 22 kB."""
 FORGET_S = 10.0
 """How long ending a session may take."""
 
