@@ -72,7 +72,7 @@ def test_models_do_not_know_each_other():
     assert not wrong
 
 
-STAND_INS = ("tests.workflow.desk", "tests.fakes")
+STAND_INS = ("tests.workflow.desk", "tests.fakes", "tests.tiny")
 """What a benchmark may run the library against."""
 BUILT_ON = {"gander": {"minicpmo"}}
 """A model that is another one with differences."""
