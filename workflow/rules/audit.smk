@@ -51,6 +51,28 @@ rule audit_now:
         f"{AUDIT_COMMAND} --out results/audit_now 2>&1 | tee {{log:q}}"
 
 
+# Two folders of results against each other: --config a=results/old b=results/new. No output:
+# the command is always obeyed.
+rule compare:
+    log:
+        "logs/compare.log",
+    localrule: LIGHT_HERE
+    conda:
+        "../../envs/workflow.yaml"
+    threads: 2
+    params:
+        a=config["a"],
+        b=config["b"],
+        manifest=config["manifest"],
+        primary=config["audit"]["primary"],
+    message:
+        "{params.a} against {params.b}"
+    shell:
+        '"$HFD_PYTHON" "$HFD_SCRIPTS"/compare.py --a {params.a:q} --b {params.b:q}'
+        " --manifest {params.manifest:q} --checks work/checks --cache work/audit/players"
+        " --primary {params.primary} --jobs {threads} --out results/compare 2>&1 | tee {log:q}"
+
+
 for name, entry in MODELS.items():
 
     rule:

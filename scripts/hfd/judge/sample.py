@@ -12,6 +12,7 @@ import numpy as np
 from hfd.judge import curves, metrics
 from hfd.judge.folder import Folder, differs_from_store, read_folder
 from hfd.judge.intervals import Interval
+from hfd.judge.measures import trace_measures
 from hfd.judge.metrics import Answer, Arrival
 from hfd.judge.reference import Reference
 from hfd.judge.result_check import check_reference
@@ -198,6 +199,8 @@ def _facts(folder: Folder, segments: list[Interval], reference: Reference | None
         },
         "code": provenance["code"],
         "run": run_facts(provenance),
+        "measures": trace_measures(trace, question.q1 if question else None),
+        "compute_s": value["rtf"].get("compute_s"),
         "voice_origin": value["voice_origin"],
         "input_sha256": reference.video_sha256 if reference else None,
     }

@@ -14,6 +14,7 @@ from hfd.files import atomic_write, write_json
 from hfd.judge import stats
 from hfd.judge.comparisons import PRIMARY, paired_rows
 from hfd.judge.endpoints import HORIZON_S, LATENCY, RATES, VALUES, Rate, is_lost, rate_of
+from hfd.judge.measurement_card import card_markdown, measurement_card
 from hfd.judge.outcome import STATUSES, outcome
 from hfd.judge.rules import RULES
 from hfd.judge.run import Audit
@@ -193,9 +194,21 @@ def write_tables(
         "metrics": metrics,
         "paired": paired,
         "statistics": _statistics(audit, primary),
+        "cards": _cards(audit, out),
     }
     write_json(out / "summary.json", summary)
     return summary
+
+
+def _cards(audit: Audit, out: Path) -> dict[str, Any]:
+    """Each model's measurement card, written as a page of its own too."""
+    cards = {}
+    for model in audit.models:
+        card = measurement_card(audit.records[model], audit.verdicts[model])
+        if card is not None:
+            cards[model] = card
+            atomic_write(out / f"card_{model}.md", card_markdown(model, card))
+    return cards
 
 
 def _statistics(audit: Audit, primary: str) -> dict[str, Any]:

@@ -56,7 +56,7 @@ def write_index(audit: Audit, out: Path, summary: dict[str, Any]) -> None:
             "columns": [*head, *_COLUMNS.values()],
             "rows": rows,
             "hesitation": _hesitation_ids(audit),
-            "cards": {model: model_card(audit.records[model]) for model in audit.models},
+            "made_of": {model: model_card(audit.records[model]) for model in audit.models},
             "lag_edges_ms": curves.LAG_EDGES_MS,
             "lags": {m: _sum(_facts(audit, m, "lags")) for m in audit.models},
             "context": {m: curves.spread(_facts(audit, m, "context")) for m in audit.models},

@@ -19,6 +19,7 @@ from hfd.judge.rules import (
     a14_completeness,
     a15_transcript,
     a16_files_agree,
+    a17_incremental,
 )
 from hfd.judge.rules.rule import Rule, SampleCase, SetCase
 from hfd.judge.verdict import Verdict, combined, unknown
@@ -40,6 +41,7 @@ RULES: tuple[Rule, ...] = (
     a14_completeness.RULE,
     a15_transcript.RULE,
     a16_files_agree.RULE,
+    a17_incremental.RULE,
 )
 
 

@@ -10,7 +10,7 @@ const HFD = {
 const TEXTS = {
   en: {
     title: "Audit of full-duplex runs", coverage: "Coverage", rules: "Rules",
-    samples_word: "samples", manifest: "manifest", code: "code", why: "reason", question: "what it asks", comparison: "Comparison", paired: "Differences between models",
+    card: "Measurement card", card_hint: "P50 / P95 / max (n). Each number has its boundary; what the trace does not tell is empty. One session at a time.", samples_word: "samples", manifest: "manifest", code: "code", why: "reason", question: "what it asks", comparison: "Comparison", paired: "Differences between models",
     dots_hint: "Dots with 95 % intervals. Strict: over all samples in which the metric is defined, a lost one counts against the model; * where only what could be scored is known.",
     paired_hint: "First minus second, on the samples that both have; p corrected by Holm; grey: not larger than a model's own noise; detectable: the smallest difference that so many pairs would find. Primary endpoint (strict):", clustered: "Drawn together",
     metric: "metric", low_good: "Lower is better", high_good: "Higher is better", neutral: "Neither", first: "first", second: "second", difference: "difference", p_holm: "p (Holm)", detectable: "detectable", primary: "primary endpoint", all_samples: "all samples", rate: "rate", median: "median", p90: "90 %", strict_short: "strict",
@@ -37,7 +37,7 @@ const TEXTS = {
   },
   zh: {
     title: "全双工运行审计", coverage: "完成情况", rules: "审计规则",
-    samples_word: "个样本", manifest: "清单", code: "代码", why: "原因", question: "检查什么", comparison: "比较", paired: "模型间差异",
+    card: "测量卡", card_hint: "P50 / P95 / 最大（样本数）。每个数字都写明计时边界；记录未说明的留空。单并发。", samples_word: "个样本", manifest: "清单", code: "代码", why: "原因", question: "检查什么", comparison: "比较", paired: "模型间差异",
     dots_hint: "点与 95% 区间。严格口径：对该指标有定义的全部样本，缺失者计为不利；* 表示只有可评分的样本。",
     paired_hint: "前者减后者，取两者共有的样本；p 经 Holm 校正；灰色：不大于模型自身的波动；可检出：这么多配对能发现的最小差异。主要终点（严格口径）：", clustered: "成组抽样",
     metric: "指标", low_good: "越低越好", high_good: "越高越好", neutral: "无好坏", first: "前者", second: "后者", difference: "差异", p_holm: "p（Holm）", detectable: "可检出", primary: "主要终点", all_samples: "全部样本", rate: "比例", median: "中位数", p90: "90 %", strict_short: "严格",
@@ -66,7 +66,7 @@ const TEXTS = {
 const CHINESE = {
   A1: "输入一致", A2: "补静音", A3: "发送节奏", A4: "顺序与时钟", A5: "因果依赖", A6: "前缀不变性",
   A7: "离线特征", A8: "固定延迟摆放", A9: "播放位置", A10: "语音重建", A11: "语音来源", A12: "上下文",
-  A13: "模型身份", A14: "完整性", A15: "语音与文字", A16: "文件一致",
+  A13: "模型身份", A14: "完整性", A15: "语音与文字", A16: "文件一致", A17: "增量推理",
   pass: "通过", fail: "失败", not_evidenced: "无证据", ok: "正常", no_response: "无应答", failed: "失败",
   missing: "缺失", ineligible: "不可信", truncated: "被截断", prefix_barge_in: "抢断前缀",
   gap_takeover: "停顿中抢话", correction_barge_in: "抢断改口", late: "迟到", expected: "应有",

@@ -1,9 +1,9 @@
 // Cards, the table of metrics by model, and the differences between two models.
 "use strict";
 const data = HFD.data;
-const isBlackBox = (model) => Boolean(data.cards[model]?.black_box);
+const isBlackBox = (model) => Boolean(data.made_of[model]?.black_box);
 // Closed services stand in a group of their own, after the models whose weights are known.
-const ran = data.models.filter((model) => data.cards[model]).sort((a, b) => isBlackBox(a) - isBlackBox(b));
+const ran = data.models.filter((model) => data.made_of[model]).sort((a, b) => isBlackBox(a) - isBlackBox(b));
 const shownModels = ran.length ? ran : data.models;
 const colourOf = (model) => MODEL_COLOURS[data.models.indexOf(model) % MODEL_COLOURS.length];
 const percent = (value, digits = 0) => `${(100 * value).toFixed(digits)} %`;
@@ -35,7 +35,7 @@ function statusCounts(model) {
 function drawCards() {
   const keys = [...new Set([data.statistics.primary, "h5_hold_failure", "h9_response_s"])];
   const cards = ran.map((model) => {
-    const card = data.cards[model], verdicts = Object.values(data.rules[model]);
+    const card = data.made_of[model], verdicts = Object.values(data.rules[model]);
     const count = (status) => verdicts.filter((verdict) => verdict.status === status).length;
     const facts = [
       [t("weights"), card.weights.map(shortHash).join(" / ") || "–"], [t("numbers"), card.dtypes.join(" / ") || "–"],
@@ -56,7 +56,7 @@ function drawCards() {
   const known = ran.filter((model) => !isBlackBox(model)).length;
   if (known < ran.length) cards.splice(known, 0, element("h3", { class: "card-group" }, t("black_boxes")));
   $("cards").replaceChildren(...cards);
-  const never = data.models.filter((model) => !data.cards[model]);
+  const never = data.models.filter((model) => !data.made_of[model]);
   $("never").hidden = !never.length;
   if (never.length) {
     $("never").querySelector("summary").textContent = `${never.length} ${t("never")}: ${never.join(", ")}`;
@@ -160,6 +160,28 @@ function drawPaired() {
         element("td", { class: "n" }, row.p_holm < 0.001 ? "< 0.001" : number(row.p_holm, 3)),
         element("td", { class: "n" }, rate ? (row.detectable === null ? "–" : percent(row.detectable)) : ""));
     }));
+}
+
+// Measurement card ---------------------------------------------------------------------------------
+function drawMeasurements() {
+  const known = shownModels.filter((model) => data.cards[model]);
+  $("card-box").hidden = !known.length;
+  const spread = (value, digits = 3) => !value ? "" : value.share !== undefined ? `${percent(value.share)} (${value.n})`
+    : `${number(value.p50, digits)} / ${number(value.p95, digits)} / ${number(value.max, digits)} (${value.n})`;
+  const growth = (value) => value ? `${number(value.value)} [${number(value.low)}, ${number(value.high)}] (${value.n})` : "";
+  const lines = [
+    ["card_block", (card) => card.audio_block_s.join(" / ")], ["card_frames", (card) => spread(card.frames_per_s, 2)],
+    ["card_context", (card) => spread(card.context_tokens, 0)], ["card_rtf", (card) => spread(card.real_time_factor)],
+    ["card_buffer", (card) => spread(card.playback_buffer_s)], ["card_chunk", (card) => spread(card.chunk_s)], ["card_rtt", (card) => spread(card.network_rtt_ms, 0)],
+    ["card_lag", (card) => spread(card.transport.lag_s)], ["card_growth", (card) => growth(card.inference.growth)],
+    ...Object.keys(LATENCY_WORDS).map((key) => [key, (card) => spread(card.latencies_s[key])]),
+    ...["holds_in_the_pause", "stops_when_interrupted_s", "answers_the_question", "speaks_unasked"].map((key) => [key, (card) => spread(card.interaction[key], 2)]),
+  ];
+  const words = (key) => CARD_WORDS[key] ?? LATENCY_WORDS[key];
+  $("card").replaceChildren(
+    element("tr", {}, element("th", {}, ""), ...known.map((model) => element("th", { style: `color:${colourOf(model)}` }, model, " ", element("a", { href: fileUrl(`card_${model}.md`) }, "card.md")))),
+    ...lines.map(([key, value]) => element("tr", {}, element("th", { class: "metric" }, words(key)[isChinese() ? 1 : 0], element("small", {}, words(key)[isChinese() ? 3 : 2] ?? "")),
+      ...known.map((model) => element("td", { class: "n" }, value(data.cards[model]))))));
 }
 
 function fillStrata() {

@@ -141,7 +141,7 @@ function listen() {
 
 function drawCharts() { drawEcdf(); drawHeatmap(); drawScatter(); drawLags(); drawContext(); }
 
-function drawTables() { drawAbout(); drawCards(); drawMatrix(); fillStrata(); drawMetrics(); drawPaired(); drawFilters(); }
+function drawTables() { drawAbout(); drawCards(); drawMatrix(); fillStrata(); drawMetrics(); drawPaired(); drawMeasurements(); drawFilters(); }
 
 setUp(() => { drawTables(); drawCharts(); makeTable(); });
 drawTables();

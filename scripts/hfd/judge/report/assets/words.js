@@ -35,13 +35,31 @@ const RULES_ZH = {
   A1: "喂入的是否正是交付的文件，而非旧版？", A2: "文件之后是否没有再补任何东西？", A3: "输入是否按时间逐单元发送？", A4: "时间是否前后一致、与时钟相符？",
   A5: "输出是否只依赖已发送的输入？", A6: "改变 T 之后的输入，是否不影响 T 之前的输出？", A7: "是否没有离线整段生成的痕迹？", A8: "语音是否不是按固定延迟摆放？",
   A9: "每块语音是否在到达之后、上一块结束之后播放？", A10: "wav 能否由记录逐位重建？", A11: "声音是否如声明来自模型自己？", A12: "上下文是否没有被裁剪？",
-  A13: "全部样本是否同一模型、未量化？", A14: "是否每个样本都有完整、互不重复的结果？", A15: "听到的是否就是写出的文字？", A16: "各文件所述是否一致？",
+  A13: "全部样本是否同一模型、未量化？", A14: "是否每个样本都有完整、互不重复的结果？", A15: "听到的是否就是写出的文字？", A16: "各文件所述是否一致？", A17: "每个单元是在历史之上增量计算，而非全部重算？",
 };
 const REASONS_ZH = [
   [/^no result$/, "没有结果"], [/^files are missing$/, "缺少文件"], [/^(\d+) of (\d+) samples, first (.+?): /, "$2 个样本中 $1 个，第一个 $3："],
   [/^(\d+) of (\d+) samples, for example (.+?): /, "$2 个样本中 $1 个，例如 $3："], [/not declared/g, "未声明"], [/no probe/g, "没有探针"],
   [/^text, sound, trace and provenance are there$/, "文字、声音、记录和出处俱全"], [/^the result says truncated.*$/, "结果自称被截断"],
 ];
+// key: [English, Chinese, English boundary, Chinese boundary]
+const CARD_WORDS = {
+  card_block: ["input block, s", "输入音频块（秒）"], card_frames: ["video frames taken per second", "每秒取用画面数"], card_context: ["context at the end, tokens", "结束时上下文（词元）"],
+  card_rtf: ["real-time factor", "实时系数", "compute / media, virtual clock", "计算 / 媒体，虚拟时钟"], card_buffer: ["playback buffer, s", "播放缓冲（秒）", "arrival of a chunk -> its place in the queue", "音频块到达 -> 其播放位置"],
+  card_chunk: ["output chunk, s", "输出音频块（秒）"], card_rtt: ["network round trip, ms", "网络往返（毫秒）"],
+  card_lag: ["transport: lag of input, s", "传输：输入滞后（秒）", "end of a unit -> sent", "单元结束 -> 发送"],
+  card_growth: ["inference: growth with the past", "推理：随历史增长", "slope of log cost over log past: 0 incremental, 1 computed anew", "对数代价对对数历史的斜率：0 为增量，1 为全部重算"],
+  holds_in_the_pause: ["interaction: holds in the pause", "交互：停顿中保持倾听"], stops_when_interrupted_s: ["interaction: seconds until silent when interrupted", "交互：被打断后静音用时（秒）"],
+  answers_the_question: ["interaction: answers the question", "交互：回答问题"], speaks_unasked: ["interaction: speaks where nothing is asked", "交互：无提问时开口"],
+};
+const LATENCY_WORDS = {
+  unit: ["latency: cost of one unit, s", "延迟：单个单元（秒）", "compute of one input unit without output", "无输出的单个输入单元的计算"],
+  unit_to_text: ["latency: last input to first text, s", "延迟：末个输入到首个文字（秒）", "end of the unit it depends on -> first text after the question", "所依据单元结束 -> 提问后首个文字"],
+  codec: ["latency: last input to first codec token", "延迟：末个输入到首个 codec", "not in the trace", "记录中没有"],
+  unit_to_audio: ["latency: input received to first playable sound, s", "延迟：收到输入到首个可播放音频（秒）", "unit given over -> first chunk after the question", "单元交付 -> 提问后首个音频块"],
+  user_to_user: ["latency: user to user, s", "延迟：用户到用户（秒）", "end of the user's last word -> first voice (H9); with the network only on the arrival clock", "用户话音结束 -> 首个语音（H9）；仅到达时钟含网络"],
+  first_text: ["latency: question to first text, s", "延迟：提问到首个文字（秒）", "H12", "H12"], first_audio: ["latency: question to first sound, s", "延迟：提问到首个声音（秒）", "H13", "H13"],
+};
 const METRIC_ORDER = Object.keys(METRICS);
 const metricName = (key) => METRICS[key] ? METRICS[key][isChinese() ? 2 : 1] : key;
 const metricHelp = (key) => METRICS[key]?.[isChinese() ? 4 : 3] ?? "";
