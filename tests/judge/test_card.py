@@ -13,12 +13,26 @@ from hfd.judge.folder import read_folder
 from hfd.judge.measurement_card import card_markdown, measurement_card
 from hfd.judge.measures import growth, trace_measures
 from hfd.judge.rules.rule import SetCase
+from hfd.judge.run_facts import run_facts
 from hfd.judge.sample import Record
 from hfd.stream.run import Run
 from hfd.stream.session import run_sample
 from tests.stream.conftest import compiled  # noqa: F401  a fixture
 
 UNITS = 16
+PROVENANCE = {
+    "attempt": 1,
+    "clock": {"wall_anchor": "2026-01-01T00:00:00+00:00"},
+    "contract": {"unit_samples": 16_000, "clock": "virtual", "voice_origin": "native_talker"},
+    "model": {
+        "name": "m",
+        "module": "m",
+        "weights": "a",
+        "dtypes": {"bfloat16": 1},
+        "settings": {},
+    },
+    "env": {"gpu": ["Card, 1.0, 40 GiB"], "cpus": 4},
+}
 
 
 class Listener(DuplexModel):
@@ -116,12 +130,7 @@ def a17(records):
 def test_the_card_is_a_page_with_every_boundary(ran):
     folder, _ = ran
     record = record_of(folder)
-    record.facts["run"] = {
-        "made": "2026-01-01T00:00:00+00:00", "module": "m", "identity": "m", "weights": "a",
-        "hardware": "1 x Card", "clock": "virtual", "voice_origin": "native_talker",
-        "turn_taking": "model", "unit_s": 1.0, "dtypes": ["bfloat16"], "settings": {},
-        "versions": {}, "busy": False, "attempt": 1,
-    }  # fmt: skip
+    record.facts["run"] = run_facts(PROVENANCE)
     card = measurement_card([record], {})
     text = card_markdown("listener", card)
     assert "| Hardware | 1 x Card |" in text and "end of the unit that the text depends on" in text
@@ -130,12 +139,8 @@ def test_the_card_is_a_page_with_every_boundary(ran):
 
 def test_two_runs_are_compared_by_what_changed_and_what_flipped():
     def made(settings, takes_over):
-        run = {
-            "made": "2026-01-01T00:00:00+00:00", "module": "m", "identity": "m", "weights": "a",
-            "hardware": "1 x Card", "clock": "virtual", "voice_origin": "native_talker",
-            "turn_taking": "model", "unit_s": 1.0, "dtypes": ["bfloat16"], "settings": settings,
-            "versions": {"torch": "2.13"}, "busy": False, "attempt": 1,
-        }  # fmt: skip
+        model = PROVENANCE["model"] | {"settings": settings}
+        run = run_facts(PROVENANCE | {"model": model})
         return [
             Record("m", str(k), "hesitation", "ok", "", {"A1": None},
                    {"h1_gap_takeover": takes_over and k == 0, "h11_responded": True}, {},

@@ -10,6 +10,18 @@ if TYPE_CHECKING:
     from hfd.judge.sample import Record
 
 
+_SAME = (
+    "module",
+    "identity",
+    "weights",
+    "hardware",
+    "clock",
+    "voice_origin",
+    "turn_taking",
+    "full_duplex",
+)
+
+
 def run_facts(provenance: Mapping[str, Any]) -> dict[str, Any]:
     """The facts of one result; anything that is not recorded is None or empty."""
     model, env = provenance.get("model", {}), provenance.get("env", {})
@@ -47,18 +59,8 @@ def model_card(records: Sequence[Record]) -> dict[str, Any] | None:
     if not facts:
         return None
     dates = sorted(fact["made"] for fact in facts if fact["made"])
-    same: tuple[str, ...] = (
-        "module",
-        "identity",
-        "weights",
-        "hardware",
-        "clock",
-        "voice_origin",
-        "turn_taking",
-    )
-    same += ("full_duplex",)
     return {
-        **{name: _common(fact[name] for fact in facts) for name in same},
+        **{name: _common(fact[name] for fact in facts) for name in _SAME},
         "unit_s": _common(fact["unit_s"] for fact in facts),
         "dtypes": _common(", ".join(fact["dtypes"]) for fact in facts),
         "settings": facts[0]["settings"],
