@@ -49,17 +49,33 @@ class Sound:
 
 @dataclass(frozen=True)
 class Words:
-    """A piece of the assistant's text; new characters only."""
+    """A piece of the assistant's text; new characters only.
+
+    Raises:
+        TypeError: the server sent something else in its place.
+    """
 
     text: str
     answer: str = ""
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.text, str):
+            raise TypeError(f"a {type(self.text).__name__} where words were due")
+
 
 @dataclass(frozen=True)
 class UserWords:
-    """What the server itself understood of the user."""
+    """What the server itself understood of the user.
+
+    Raises:
+        TypeError: the server sent something else in its place.
+    """
 
     text: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.text, str):
+            raise TypeError(f"a {type(self.text).__name__} where words were due")
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,6 +21,7 @@ from hfd.models.realtime.video import QUALITY, jpeg_within
 from hfd.models.sockets.exchange import Exchange
 from hfd.models.sockets.failures import SampleFailure
 from hfd.models.sockets.link import Link
+from hfd.models.sockets.messages import Names
 from hfd.models.sockets.sender import UnitSender
 
 PEER = "server"
@@ -79,7 +79,7 @@ class Talk:
         self._last_fact = time.monotonic()
         self._processed = -1
         self._acknowledged = asyncio.Event()
-        self._others: Counter[str] = Counter()
+        self._others = Names()
         self._reduced: list[dict[str, int | None]] = []
         self._session_usage: Mapping[str, Any] = {}
         self._rtt_ms: list[float] = []
@@ -131,7 +131,7 @@ class Talk:
             case said.Failed(code, text, kind=kind):
                 raise self._link.failure("busy" if kind == "busy" else "refused", f"{code}: {text}")
             case said.Other(name):
-                self._others[name] += 1
+                self._others.add(name)
 
     def _check_session(self) -> None:
         """What the server says that it will do must not differ from what was asked for."""
@@ -211,7 +211,7 @@ class Talk:
             case said.Opened(session):
                 self._session = session or self._session
             case said.Other(name):
-                self._others[name] += 1
+                self._others.add(name)
             case _:
                 self._answers.take(fact)
 
@@ -224,7 +224,7 @@ class Talk:
         if failed.fatal:
             kind = "busy" if failed.kind == "busy" else "error"
             raise self._link.failure(kind, f"{failed.code}: {failed.text}")
-        self._others[f"error {failed.code}"] += 1
+        self._others.add(f"error {failed.code}")
 
     def _newest_input(self) -> int:
         """The newest unit that could have been heard; with acknowledgements, the one that was."""
@@ -325,7 +325,7 @@ class Talk:
         return {
             **{name: counts[name] for name in COUNTED},
             "frames_reduced": self._reduced,
-            "unknown_events": dict(self._others),
+            "unknown_events": self._others.record(),
             "effective_session": shown(self.session),
             "server_silence_units": silence,
             "limited_by": self._answers.limited_by or None,

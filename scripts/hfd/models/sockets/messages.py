@@ -50,8 +50,8 @@ class Names:
         self._counts: Counter[str] = Counter()
 
     def add(self, name: str) -> None:
-        """Count an event."""
-        short = name[:MOST_NAME_CHARACTERS]
+        """Count an event; a name that is no text is counted as what it is."""
+        short = str(name)[:MOST_NAME_CHARACTERS]
         if short not in self._counts and len(self._counts) >= MOST_NAMES:
             short = OTHERS
         self._counts[short] += 1

@@ -26,6 +26,7 @@ from hfd.models.realtime.facts import (
     Words,
 )
 from hfd.models.realtime.settings import Settings
+from hfd.models.sockets.messages import read_object
 
 AUDIO_ONLY_S, WITH_VIDEO_S = 900.0, 120.0
 
@@ -79,7 +80,7 @@ class Gemini(Dialect):
         return [_input(audioStreamEnd=True)]
 
     def read(self, raw: str | bytes) -> Sequence[Fact]:
-        message = json.loads(raw)
+        message = read_object(raw.decode() if isinstance(raw, bytes) else raw)
         facts: list[Fact] = []
         for name, value in message.items():
             match name:

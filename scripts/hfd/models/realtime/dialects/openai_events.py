@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -21,6 +20,7 @@ from hfd.models.realtime.facts import (
     UserWords,
     Words,
 )
+from hfd.models.sockets.messages import read_object
 
 _SOUND = ("response.output_audio.delta", "response.audio.delta")
 _WORDS = (
@@ -58,7 +58,7 @@ class OpenAIEvents(Dialect):
         return [say("conversation.item.truncate", **fields)]
 
     def read(self, raw: str | bytes) -> Sequence[Fact]:
-        return self.event(json.loads(raw))
+        return self.event(read_object(raw))
 
     def event(self, event: Mapping[str, Any]) -> Sequence[Fact]:
         """What one event says; the relatives add their own names."""

@@ -6,7 +6,6 @@ silence, and nothing in it tells where an answer begins or ends.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,6 +22,7 @@ from hfd.models.realtime.facts import (
     UserWords,
     Words,
 )
+from hfd.models.sockets.messages import read_object
 
 
 class OpenAILive(Dialect):
@@ -61,7 +61,7 @@ class OpenAILive(Dialect):
         return {"audio.format.rate": self.traits.input_rate}
 
     def read(self, raw: str | bytes) -> Sequence[Fact]:
-        event = json.loads(raw)
+        event = read_object(raw)
         match event["type"]:
             case "session.output_audio.delta":
                 return [Sound(unb64(event["delta"]))]
