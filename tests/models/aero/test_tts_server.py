@@ -327,6 +327,24 @@ def test_two_sessions_speak_at_the_same_time_where_there_are_two_slots(tmp_path)
         server.stop()
 
 
+@pytest.mark.realtime
+def test_one_session_speaks_one_utterance_after_the_other_though_there_are_two_slots(tmp_path):
+    settings = server_settings("tone_server.py")
+    settings["command"] = [*settings["command"], "2"]
+    server = ChildServer(ServerSpec.from_settings("tone", settings), tmp_path)
+    start_all([server])
+    try:
+        one = Client(server.port)
+        for seq in range(3):
+            one.send("input.text", seq=seq, token_ids=[97] * 10)
+            one.send("input.flush")
+        one.send("input.done")
+        heard = [message["utterance"] for message in chunks(one.until("session.done"))]
+        assert heard == [0] * 20 + [1] * 20 + [2] * 20
+    finally:
+        server.stop()
+
+
 def test_a_broken_device_ends_the_server_so_that_the_job_starts_it_again(tmp_path):
     server = ChildServer(
         ServerSpec.from_settings("tone", server_settings("tone_server.py")), tmp_path

@@ -25,11 +25,13 @@ class Job:
         speech: the utterance.
         on_done: called in the talker's thread with how it went, or with why the talker broke.
         on_start: called in the talker's thread when it gets its first slot.
+        session: whose it is: utterances of one session speak one after the other.
     """
 
     speech: Speech
     on_done: Callable[[Outcome | Exception], None]
     on_start: Callable[[], None] = lambda: None
+    session: object = None
 
 
 class Talker:
@@ -120,13 +122,22 @@ class Talker:
         for job in list(self._resting):
             if job.speech.feed.has_text or job.speech.feed.over:
                 self._resting.remove(job)
-                self._waiting.append(job)
+                self._waiting.appendleft(job)  # before its session's next utterance
         for job in [job for job in self._waiting if not job.speech.feed.has_text]:
             self._waiting.remove(job)
             job.on_done(job.speech.close())
         for slot in range(self._voice.slots):
-            if slot not in self._speaking and self._waiting:
-                self._begin(slot, self._waiting.popleft())
+            if slot not in self._speaking and (job := self._next()):
+                self._begin(slot, job)
+
+    def _next(self) -> Job | None:
+        """The first that waits and whose session is not speaking."""
+        busy = [job.session for job in (*self._speaking.values(), *self._resting)]
+        for job in self._waiting:
+            if job.session is None or all(job.session is not session for session in busy):
+                self._waiting.remove(job)
+                return job
+        return None
 
     def _begin(self, slot: int, job: Job) -> None:
         first = job.speech.outcome.segments == 0

@@ -150,7 +150,7 @@ class Utterance:
         speech = Speech(
             self.feed, choice.manner, server.offer.policy, choice.emit_every, self._chunk
         )
-        self.job = Job(speech, self._done, self._start)
+        self.job = Job(speech, self._done, self._start, session)
 
     # In the talker's thread:
 
