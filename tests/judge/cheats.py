@@ -30,6 +30,7 @@ class Cheat:
         caught_by: the rule that must fail.
         also: rules that may fail with it, because the cheat breaks what they ask too.
         settled_by: where no rule can see it in a folder: the evidence that would settle it.
+        named_by: a rule that names it all the same, for a person to look at.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Cheat:
     caught_by: str | None
     also: tuple[str, ...] = ()
     settled_by: str = ""
+    named_by: str = ""
 
 
 def _each(results: Path) -> list[Forgery]:
@@ -92,10 +94,10 @@ def other_voice_in_other_chunks(results: Path) -> None:
 
 
 def other_voice_in_whole_frames(results: Path) -> None:
-    forgery = _one(results)
-    for n, line in enumerate(forgery.of("audio")):
-        forgery.set_pcm(line, _stranger(n, line["samples"]))
-    forgery.seal()
+    for forgery in _each(results)[1:3]:
+        for n, line in enumerate(forgery.of("audio")):
+            forgery.set_pcm(line, _stranger(n, line["samples"]))
+        forgery.seal()
 
 
 def _stranger(n: int, samples: int) -> np.ndarray:
@@ -202,25 +204,23 @@ def edited_text_in_result(results: Path) -> None:
     forgery.write_documents()
 
 
-def edited_text_everywhere(results: Path) -> None:
-    forgery = _one(results)
-    said = [
-        "there",
-        "are",
-        "three",
-        "people",
-        "in",
-        "the",
-        "picture",
-        "and",
-        "two",
-        "dogs",
-        "behind",
-        "them",
-    ]
+_OTHER = "there are three people in the picture and two dogs behind them"
+
+
+def _edit_text(forgery: Forgery) -> None:
+    other = _OTHER.split()
     for n, line in enumerate(forgery.of("text")):
-        line["delta"] = said[n % len(said)] + " "
+        line["delta"] = other[n % len(other)] + " "
     forgery.seal()
+
+
+def edited_text_everywhere(results: Path) -> None:
+    for forgery in _each(results)[1:5]:
+        _edit_text(forgery)
+
+
+def edited_text_in_one_sample(results: Path) -> None:
+    _edit_text(_one(results))
 
 
 def edited_wav(results: Path) -> None:
@@ -408,7 +408,11 @@ CHEATS = (
     Cheat("sound placed 0.9 s after the question's end", fixed_delay, "A8"),
     Cheat("sound placed 0.32 s after the text", fixed_delay_after_text, "A8"),
     Cheat("speech re-synthesised, chunks of another codec", other_voice_in_other_chunks, "A11"),
-    Cheat("speech re-synthesised, cut into the codec's frames", other_voice_in_whole_frames, "A11"),
+    Cheat(
+        "speech of some samples made anew, in whole frames",
+        other_voice_in_whole_frames,
+        "A11",
+    ),
     Cheat("text first, speech afterwards", post_tts, "A11"),
     Cheat("another voice origin than the contract's", declared_otherwise, "A11"),
     Cheat("padding doubled at run time", doubled_padding, "A2"),
@@ -423,7 +427,7 @@ CHEATS = (
     Cheat("text edited in result.json", edited_text_in_result, "A16"),
     Cheat("the question's end moved in result.json", question_moved, "A16"),
     Cheat("compute understated in result.json", compute_understated, "A16"),
-    Cheat("text edited in every file, chain made anew", edited_text_everywhere, "A15"),
+    Cheat("text of half the samples edited in every file", edited_text_everywhere, "A15"),
     Cheat("wav edited", edited_wav, "A10", ("A16",)),
     Cheat("wav cut short", wav_cut_at_the_end, "A10", ("A16",)),
     Cheat("trace edited", edited_trace, "A16", ("A4",)),
@@ -449,6 +453,13 @@ CHEATS = (
         offline_in_pieces,
         None,
         settled_by="A6: `prefix_probe_<model>`, and answers that begin while the file plays",
+    ),
+    Cheat(
+        "text of one sample edited in every file, chain made anew",
+        edited_text_in_one_sample,
+        None,
+        settled_by="A15 names the sample (one in a set may be the recogniser's mistake): listen",
+        named_by="A15",
     ),
     Cheat(
         "speech in the gap removed from every file, chain made anew",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from hfd.judge.transcript import Transcripts
 from hfd.judge.verdict import FAIL
 from tests.judge.cheats import CHEATS, deliver_as
 from tests.judge.heard import heard
-from tests.judge.world import Mute, Talker, run_model
+from tests.judge.world import Mute, Talker, World, run_model
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "audit.md"
 POLICY = Policy("native_talker")
@@ -91,12 +92,16 @@ def test_what_a_folder_cannot_prove_is_no_pass_and_the_table_says_what_settles_i
     cheat, copied, world, honest
 ):
     cheat.apply(copied)
-    assert failures(verdicts_of(copied, world)) == set()
+    verdicts = verdicts_of(copied, world)
+    assert failures(verdicts) == set()
     assert cheat.settled_by
-    if "store" in cheat.settled_by:
+    if cheat.named_by:
+        assert verdicts[cheat.named_by].status == "not_evidenced"
+        assert verdicts[cheat.named_by].evidence["samples"]
+    elif "store" in cheat.settled_by:
         assert failures(verdicts_of(copied, world, store=honest)) == {"A16"}
     else:
-        assert verdicts_of(copied, world)["A7"].status == "not_evidenced"
+        assert verdicts["A7"].status == "not_evidenced"
 
 
 @pytest.mark.parametrize(
@@ -134,25 +139,25 @@ def test_one_model_s_results_delivered_as_another_model_s_are_found(copied, worl
 
 
 def twins(copied, world, monkeypatch):
-    """Two samples of one compiled file, with the same result in every byte of their sound."""
+    """Two samples of one compiled file, one delivered in the place of the other."""
     first, second = world.samples[3:5]
     monkeypatch.setitem(_references, second.video, reference_of(first))
     deliver_as(copied / first.sample_id, copied / second.sample_id)
     return first.sample_id, second.sample_id
 
 
-def test_a_model_that_answers_one_file_twice_alike_is_honest(copied, world, monkeypatch):
-    twins(copied, world, monkeypatch)
-    assert verdicts_of(copied, world)["A14"].status == "pass"
+def test_a_model_that_answers_one_file_twice_alike_is_honest(world):
+    first, second = world.samples[3], replace(world.samples[3], sample_id="again")
+    twice = World(world.root, [first, second])
+    verdicts = verdicts_of(run_model(twice, "twice", seed=7), twice)
+    assert verdicts["A14"].status == "pass" and failures(verdicts) == set()
 
 
-def test_a_sound_used_twice_is_found_from_outside_whatever_input_it_states(
-    copied, world, monkeypatch, capsys
-):
+def test_a_result_delivered_twice_is_found_from_outside(copied, world, monkeypatch, capsys):
     names = twins(copied, world, monkeypatch)
     assert verify_results.main([str(copied)]) == 1
     told = capsys.readouterr().out
-    assert f"the same sound more than once: {' = '.join(names)}, and the compiled videos" in told
+    assert f"one result more than once: {' = '.join(names)} (every time the same" in told
 
 
 def test_all_that_breaks_a_rule_is_told(copied, world):
@@ -161,7 +166,7 @@ def test_all_that_breaks_a_rule_is_told(copied, world):
     shutil.rmtree(copied / gone)
     shutil.copytree(copied / first, copied / "foreign")
     verdict = verdicts_of(copied, world)["A14"]
-    for told in ("1 missing of 8", "not in the manifest, first foreign", f"{first} = m/{second}"):
+    for told in ("1 missing of 8", "not in the manifest, first foreign", f"m/{first} = m/{second}"):
         assert told in verdict.reason
     assert {gone, "foreign", first, second} <= set(verdict.evidence["samples"])
 

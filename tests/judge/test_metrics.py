@@ -7,7 +7,6 @@ from hfd.judge import metrics, stats
 from hfd.judge.intervals import Interval, merged, overlap
 from hfd.judge.metrics import Answer, Arrival, Question
 from hfd.judge.speech import onsets, speech_segments
-from hfd.judge.transcript import normalised, word_error_rate
 from tests.judge.speech_clips import part
 
 QUESTION = Question(8.0, Interval(1.0, 3.0), Interval(5.0, 8.0))
@@ -179,11 +178,6 @@ def test_paired_tests_need_pairs_that_differ():
     assert stats.sign_flip([0.0] * 5, own[:5]) == 1.0
     assert stats.sign_flip([1.0] * 10, own[:10]) == pytest.approx(2 / 1024)
     assert stats.sign_flip([1 + 0.01 * x for x in range(20)], own) < 0.001
-
-
-def test_word_error_rate_ignores_case_punctuation_and_number_words():
-    assert normalised("There're TWO dogs!") == ["therere", "2", "dogs"]
-    assert word_error_rate(["a", "b", "c"], ["a", "x", "c", "d"]) == pytest.approx(2 / 3)
 
 
 def test_an_answer_to_the_abandoned_question_shows_its_words():

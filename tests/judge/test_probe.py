@@ -151,7 +151,7 @@ def needle(status):
 )
 def test_the_needle_speaks_where_the_trace_reports_no_context(metric, truncated, probed, status):
     answer = passed("grew") if metric else unknown("no numbers")
-    facts = {"clock": "virtual", "truncated": truncated}
+    facts = {"clock": "virtual", "truncated": truncated, "text": ""}
     record = Record("m", "s", "qa", "ok", "", {"A12": answer}, {}, {}, facts)
     found = judge_model(SetCase([record], [], None, needle(probed)))["A12"]
     assert found.status == status

@@ -7,7 +7,8 @@ import pytest
 import soundfile
 
 import transcripts
-from hfd.judge.transcript import normalised, read_transcripts, word_error_rate
+from hfd.judge.spoken_words import normalised, word_error_rate
+from hfd.judge.transcript import read_transcripts
 from tests.judge.speech_clips import TEXT, reading
 
 

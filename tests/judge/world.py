@@ -134,7 +134,7 @@ class Talker(DuplexModel):
 
     def open(self, sample, emit):
         self.emit = emit
-        self.random = np.random.default_rng(sample.seed)
+        self.random = np.random.default_rng(self.settings.get("seed", sample.seed))
         self.tokens = 0
         self.quiet_s = 0.0
         self.heard = False

@@ -46,6 +46,11 @@ class Folder:
         return self.result.value.get("model")
 
     @property
+    def text(self) -> str:
+        """All that was written."""
+        return "".join(line["delta"] for _, line in self.trace.of("text"))
+
+    @property
     def whole(self) -> bool:
         """Whether all four files can be relied on."""
         return self.result.usable and self.provenance.usable and self.track is not None
@@ -79,7 +84,6 @@ def read_folder(path: Path) -> Folder:
         if provenance.usable:
             findings += result_check.check_provenance(provenance, result, trace, wav, wav_sha)
         findings += _check_name(path.name, trace)
-        findings += _check_both(trace, track)
     return Folder(path.name, result, provenance, trace, wav, wav_sha, track, chunks, findings)
 
 
@@ -97,17 +101,6 @@ def _check_name(name: str, trace: Trace) -> list[Finding]:
         return []
     other = trace.header["sample_id"]
     return [Finding("A16", TRACE, f"is the trace of {other!r}, in the folder of {name!r}", 1)]
-
-
-def _check_both(trace: Trace, track: np.ndarray) -> list[Finding]:
-    """A14: text without sound and sound without text are named; both together are a delivery."""
-    has_text = bool("".join(line["delta"] for _, line in trace.of("text")).strip())
-    has_sound = bool((np.abs(track.astype(np.int32)) >= result_check.AUDIBLE).any())
-    if has_text and not trace.of("audio"):
-        return [Finding("A14", WAV, "there is text but no sound")]
-    if has_sound and not has_text:
-        return [Finding("A14", RESULT, "there is sound but no text")]
-    return []
 
 
 def differs_from_store(path: Path, store: Path) -> list[Finding]:

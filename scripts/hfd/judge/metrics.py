@@ -22,7 +22,7 @@ TURN_WORDS = 3
 TURN_HAN = 6
 YIELD_S = 2.0
 """A speaker who has not stopped this long after the user began again did not yield."""
-_HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*|\d+")
 
 
@@ -80,7 +80,7 @@ class Answer:
 
 def words(text: str) -> tuple[int, int]:
     """(words outside Han script, Han characters) in a text."""
-    return len(_WORD.findall(_HAN.sub(" ", text))), len(_HAN.findall(text))
+    return len(_WORD.findall(HAN.sub(" ", text))), len(HAN.findall(text))
 
 
 def segment_texts(segments: Sequence[Interval], texts: Sequence[tuple[float, str]]) -> list[str]:
@@ -270,6 +270,6 @@ def stale_share(text: str, abandoned: str, corrected: str) -> float | None:
 
 def _content(text: str) -> set[str]:
     """Words of four letters or more, and pairs of neighbouring Han characters."""
-    latin = {word for word in _WORD.findall(_HAN.sub(" ", text.lower())) if len(word) >= 4}
-    runs = re.findall(f"{_HAN.pattern}+", text)
+    latin = {word for word in _WORD.findall(HAN.sub(" ", text.lower())) if len(word) >= 4}
+    runs = re.findall(f"{HAN.pattern}+", text)
     return latin | {run[at : at + 2] for run in runs for at in range(len(run) - 1)}

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from hfd.judge import curves, metrics
+from hfd.judge.delivered import turns_of
 from hfd.judge.folder import Folder, differs_from_store, read_folder
 from hfd.judge.intervals import Interval
 from hfd.judge.measures import trace_measures
@@ -20,9 +21,11 @@ from hfd.judge.rules import judge_sample
 from hfd.judge.rules.rule import Policy, SampleCase
 from hfd.judge.run_facts import run_facts
 from hfd.judge.speech import onsets, sound_starts, speech_segments
+from hfd.judge.trace import Trace
 from hfd.judge.transcript import NOTHING_HEARD, Transcripts, compared
 from hfd.judge.verdict import Verdict
 from hfd.judge.voiceprint import voiceprint
+from hfd.media_time import SAMPLE_RATE
 
 
 @dataclass
@@ -104,7 +107,7 @@ def answer_of(folder: Folder, segments: list[Interval]) -> Answer:
             for _, line in trace.of("audio")
         ],
         rate=rate,
-        media_s=trace.header["media_samples"] / 16_000,
+        media_s=trace.header["media_samples"] / SAMPLE_RATE,
         compute_s=folder.result.value["rtf"].get("compute_s"),
     )
 
@@ -126,8 +129,8 @@ def measure(
         for name, value in asdict(onsets(pcm, answer.rate, list(answer.segments))).items()
     }
     values["speech_s"] = sum(part.length for part in answer.segments)
-    text = "".join(delta for _, delta in answer.texts)
-    return values | compared(text, values["speech_s"], transcripts.heard.get(folder.wav_sha or ""))
+    heard = transcripts.heard.get(folder.wav_sha or "")
+    return values | compared(turns_of(folder.trace, folder.chunks), answer.segments, heard)
 
 
 def _stale(answer: Answer, reference: Reference) -> float | None:
@@ -179,6 +182,8 @@ def _facts(folder: Folder, segments: list[Interval], reference: Reference | None
         "silent": silent,
         "truncated": value["truncated"],
         "sound_sha256": sound_digest(folder.wav.pcm),
+        "cut": any(turn.cut for turn in turns_of(trace, folder.chunks)),
+        "times": _times_digest(trace),
         "text": "".join(line["delta"] for _, line in trace.of("text")),
         "text_times": texts,
         "audio_times": audio,
@@ -186,6 +191,7 @@ def _facts(folder: Folder, segments: list[Interval], reference: Reference | None
         "sounds": sound_starts(folder.wav.pcm, folder.wav.rate),
         "after_end": bool(outputs) and all(number > done for number, _ in outputs),
         "clock": trace.header["clock"],
+        "unit_s": trace.header["unit_samples"] / SAMPLE_RATE,
         "lags": curves.lag_counts(trace),
         "context": curves.by_second(curves.context_curve(trace)),
         "q1": question.q1 if question else value["qend"],
@@ -204,6 +210,13 @@ def _facts(folder: Folder, segments: list[Interval], reference: Reference | None
         "voice_origin": value["voice_origin"],
         "input_sha256": reference.video_sha256 if reference else None,
     }
+
+
+def _times_digest(trace: Trace) -> str | None:
+    """Hash of the times of all lines; a run of the same file has other microseconds."""
+    times = [line["t"] for line in trace.lines]
+    outputs = trace.of("text", "audio")
+    return hashlib.sha256(repr(times).encode()).hexdigest() if outputs else None
 
 
 def sound_digest(pcm: np.ndarray) -> str | None:

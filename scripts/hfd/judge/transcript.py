@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from hfd.errors import HfdError
+from hfd.judge.delivered import Turn
+from hfd.judge.intervals import Interval, merged, overlap
 from hfd.judge.metrics import words
+from hfd.judge.spoken_words import heard_share, normalised, sounds_alike
 
 LOWEST_LOGPROB = -0.9
 """tiny.en invents words for what it cannot hear; below this it is not believed."""
@@ -27,26 +29,43 @@ class Transcripts:
 NOTHING_HEARD = Transcripts()
 
 
-def compared(text: str, speech_s: float, heard: dict[str, Any] | None) -> dict[str, Any]:
+def compared(
+    turns: Sequence[Turn], speech: Sequence[Interval], heard: dict[str, Any] | None
+) -> dict[str, Any]:
     """H19 (last words heard at the end), H20 (WER) and H21 (Han characters per second).
 
+    What a cut took away was not heard and is not compared: of a cut turn any tail may be missing
+    in what was heard, and its characters and sound do not count for the rate.
+
     Args:
-        text: what was written.
-        speech_s: seconds of speech in the wav.
+        turns: what was written and played.
+        speech: where the wav holds speech.
         heard: what a recogniser heard in it, or None.
     """
-    latin, han = words(text)
-    rate = han / speech_s if han > latin and speech_s else None
+    latin, han = words("".join(turn.text for turn in turns))
+    values = {"h19_tail_heard": None, "h20_wer": None, "h21_han_per_s": None, "words_per_s": None}
+    rate = _rate(turns, speech)
+    values["h21_han_per_s" if han > latin else "words_per_s"] = rate
     believed = heard is not None and heard["avg_logprob"] >= LOWEST_LOGPROB
-    if not believed or han > MOST_HAN * max(1, latin + han):
-        return {"h19_tail_heard": None, "h20_wer": None, "h21_han_per_s": rate}
-    said, got = normalised(text), normalised(heard["text"])
-    tail = set(said[-3:]) & set(got[-6:])
-    return {
-        "h19_tail_heard": bool(tail) if said else None,
-        "h20_wer": word_error_rate(said, got) if said else None,
-        "h21_han_per_s": rate,
-    }
+    said = [(normalised(turn.text), turn.cut) for turn in turns]
+    if not believed or heard is None or not latin or han > MOST_HAN * (latin + han):
+        return values
+    got = normalised(heard["text"])
+    wer, counted = heard_share(said, got)
+    if counted:
+        values["h20_wer"] = wer
+    if said and not said[-1][1]:
+        last = [word for part, _ in said for word in part][-3:]
+        values["h19_tail_heard"] = any(sounds_alike(a, b) for a in last for b in got[-6:])
+    return values
+
+
+def _rate(turns: Sequence[Turn], speech: Sequence[Interval]) -> float | None:
+    """Words (Han characters, where they are more) per second of speech, of turns not cut."""
+    whole = [turn for turn in turns if not turn.cut and turn.text.strip() and turn.played]
+    spoken = overlap(speech, merged([part for turn in whole for part in turn.played], 0.0))
+    latin, han = words("".join(turn.text for turn in whole))
+    return max(latin, han) / spoken if spoken else None
 
 
 def read_transcripts(path: Path | None) -> Transcripts:
@@ -73,24 +92,3 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
                 remedy="Delete the file and make the transcripts again",
             ) from error
         yield row
-
-
-_NAMES = "zero one two three four five six seven eight nine ten eleven twelve"
-_NUMBERS = {name: str(number) for number, name in enumerate(_NAMES.split(" "))}
-
-
-def normalised(text: str) -> list[str]:
-    """Words without case, punctuation and apostrophes; small numbers as digits."""
-    found = re.findall(r"[a-z0-9]+", re.sub(r"['’]", "", text.lower()))
-    return [_NUMBERS.get(word, word) for word in found]
-
-
-def word_error_rate(said: list[str], heard: list[str]) -> float:
-    """Edits that turn `said` into `heard`, per word of `said`; may exceed 1."""
-    row = list(range(len(heard) + 1))
-    for i, word in enumerate(said, 1):
-        before, row[0] = row[0], i
-        for j, other in enumerate(heard, 1):
-            best = min(row[j] + 1, row[j - 1] + 1, before + (word != other))
-            before, row[j] = row[j], best
-    return row[-1] / max(1, len(said))

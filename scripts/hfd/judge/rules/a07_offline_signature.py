@@ -29,7 +29,9 @@ def of_model(case: SetCase, samples: Verdict) -> Verdict:
     if len(late) < 0.9 * len(spoken):
         share = f"{len(spoken) - len(late)} of {len(spoken)}"
         return passed(f"{share} samples answer while the file still plays")
-    one = [record for record in late if len(record.facts["text_times"]) <= 1]
+    # In real time a slow server answers after the end too; a step that is computed by itself
+    # would have spoken before it was given the rest of the file.
+    one = [r for r in late if len(r.facts["text_times"]) <= 1 and r.facts["clock"] == "virtual"]
     ids = [record.sample_id for record in late]
     if len(one) >= 0.9 * len(late) and len(late) >= FEWEST:
         return failed(
@@ -58,6 +60,7 @@ RULE = Rule(
     "A7",
     "Offline signature",
     "Do the outputs come while the file still plays?",
-    "outputs come while the file plays, not at once after it, and not on a grid of made-up times",
+    "outputs come while the file plays, not at once after it, and not on a grid of made-up times "
+    "(answers that come only after the end, in pieces or in real time: not evidenced)",
     of_model=of_model,
 )

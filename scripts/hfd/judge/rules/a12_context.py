@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hfd.judge.delivered import CUTS
 from hfd.judge.rules.rule import Rule, SampleCase, SetCase
 from hfd.judge.verdict import FAIL, PASS, Verdict, failed, merged, passed, unknown
 
@@ -11,18 +12,25 @@ def of_sample(case: SampleCase) -> Verdict:
     folder = case.folder
     if folder.track is None:
         return unknown("there is no readable trace")
-    longest, seen = 0, False
-    for number, line in folder.trace.of("metric"):
+    longest, seen, cut, shortened = 0, False, False, None
+    for number, line in folder.trace.of("metric", "control"):
+        if line["kind"] == "control":
+            cut = cut or line["control"] in CUTS
+            continue
         tokens = line["values"].get("context_tokens")
         if line["values"].get("dropped_tokens"):
             return failed(f"{line['values']['dropped_tokens']} tokens were dropped", line=number)
         if not isinstance(tokens, int | float):
             continue
-        if tokens < longest:
+        if tokens < longest and cut:
+            shortened = shortened or f"context went from {longest} to {tokens} tokens after a cut"
+        elif tokens < longest:
             return failed(f"context shrank from {longest} to {tokens} tokens", line=number)
-        longest, seen = tokens, True
+        longest, seen, cut = tokens, True, False
     if folder.result.value.get("truncated"):
         return unknown("the result says truncated: a limit of the model cut the answer short")
+    if shortened:
+        return unknown(f"{shortened}: what was not heard may be forgotten, nothing else")
     if not seen:
         return unknown("the trace holds no context_tokens metric")
     limit = folder.provenance.value.get("model", {}).get("max_context_tokens")

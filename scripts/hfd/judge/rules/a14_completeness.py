@@ -6,24 +6,53 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hfd.judge.rules.rule import Rule, SampleCase, SetCase, from_findings
-from hfd.judge.verdict import Verdict, failed, merged, passed
+import numpy as np
+
+from hfd.judge.delivered import turns_of
+from hfd.judge.findings import WAV
+from hfd.judge.metrics import HAN, words
+from hfd.judge.result_check import AUDIBLE
+from hfd.judge.rules.rule import Rule, SampleCase, SetCase, from_findings, over_set
+from hfd.judge.spoken_words import normalised, word_error_rate
+from hfd.judge.verdict import Verdict, failed, merged, passed, unknown
 
 if TYPE_CHECKING:
     from hfd.judge.sample import Record
 
 
+HONEST_RATE = 0.02
+"""Honest samples with speech but without text: laughter, an accent the text leaves out."""
+
+
 def of_sample(case: SampleCase) -> Verdict:
-    findings = [finding for finding in case.folder.findings if finding.rule == "A14"]
+    folder = case.folder
+    findings = [finding for finding in folder.findings if finding.rule == "A14"]
     if findings:
         return from_findings(findings)
+    if folder.track is None:
+        return unknown("there is no readable trace")
+    has_text = sum(words(folder.text)) > 0
+    audible = bool((np.abs(folder.track.astype(np.int32)) >= AUDIBLE).any())
+    if has_text and not audible and folder.result.value.get("voice_origin") != "none":
+        if any(turn.cut for turn in turns_of(folder.trace, folder.chunks)):
+            return unknown("there is text without sound, but a cut came before its sound")
+        heard = "its sound cannot be heard" if folder.chunks else "no sound"
+        return failed(f"{WAV}: there is text but {heard}")
+    if case.speech and not has_text:
+        return unknown("there is speech but no text")
     return passed("text, sound, trace and provenance are there")
 
 
 def of_model(case: SetCase, samples: Verdict) -> Verdict:
-    """Every manifest id once, no foreign folder, no sound used twice."""
-    whole = _completeness(case.records, case.extra)
-    parts = [whole] if case.doubles is None else [whole, case.doubles]
+    """Every manifest id once, no foreign folder, no sound used twice, speech with its text."""
+    parts = [_completeness(case.records, case.extra)]
+    if case.doubles is not None:
+        parts.append(case.doubles)
+    mute = [r.sample_id for r in case.measured if r.metrics.get("speech_s") and not r.facts["text"]]
+    speaking = sum(bool(r.metrics.get("speech_s")) for r in case.measured)
+    textless = over_set(mute, speaking, HONEST_RATE, "have speech without text")
+    if textless is not None:
+        parts.append(textless)
     return merged(*parts, samples) if case.delivered else merged(*parts)
 
 
@@ -43,38 +72,47 @@ def _completeness(records: Sequence[Record], extra: Sequence[str]) -> Verdict:
 
 
 def duplicates(records: Sequence[Record]) -> dict[str, Verdict]:
-    """By model: wavs of different input that are the same bytes, or one sound for two texts.
+    """By model: runs whose lines have the same microseconds, or one sound for two texts.
 
-    Honest are the same sound with the same text at another time (a deterministic voice that says
-    it twice), and the same wav where one model heard the same file twice. Inputs count as
-    different unless the files themselves were hashed: what a folder states proves nothing.
+    Honest are the same sound with the same words (a deterministic voice that says it twice), also
+    where a cut left only the beginning that two answers share. Two runs of one file are honest too:
+    their times differ by microseconds.
     """
     same: dict[tuple[str, str], list[Record]] = defaultdict(list)
     for record in records:
-        if record.facts.get("sound_sha256"):
-            same["wav", record.facts["wav_sha256"]].append(record)
+        if record.facts.get("times"):
+            same["times", record.facts["times"]].append(record)
+        if record.facts.get("sound_sha256") and not record.facts["cut"]:
             same["sound", record.facts["sound_sha256"]].append(record)
     found: dict[str, dict[str, list[Record]]] = defaultdict(dict)
     for (kind, _), group in same.items():
-        texts = {record.facts["text"] for record in group}
-        sources = {(r.model, r.facts["input_sha256"] or r.sample_id) for r in group}
-        if len(sources) > 1 if kind == "wav" else len(texts) > 1:
+        if len(group) > 1 and (kind == "times" or _other_words(group)):
             shown = " = ".join(f"{r.model}/{r.sample_id}".removeprefix("/") for r in group[:4])
             for record in group:
-                found[record.model][shown] = group
+                found[record.model][f"{shown} ({_WHAT[kind]})"] = group
     return {model: _repeated(model, groups) for model, groups in found.items()}
+
+
+_WHAT = {"times": "every time the same to the microsecond", "sound": "one sound for other words"}
+
+
+def _other_words(group: Sequence[Record]) -> bool:
+    """Whether one of the texts has mostly other words than the first; spelling does not count."""
+    first, *others = [_words(record.facts["text"]) for record in group]
+    return any(word_error_rate(first, other) > 0.5 for other in others if other != first)
+
+
+def _words(text: str) -> list[str]:
+    """Words, and Han characters one by one."""
+    return [part for word in normalised(text) for part in (word if HAN.search(word) else [word])]
 
 
 def _repeated(model: str, groups: dict[str, list[Record]]) -> Verdict:
     shown = sorted(groups)
     more = f" (and {len(shown) - 1} more)" if len(shown) > 1 else ""
     guilty = [r.sample_id for group in groups.values() for r in group if r.model == model]
-    blind = any(not r.facts["input_sha256"] for group in groups.values() for r in group)
-    hint = ", and the compiled videos are not here to tell whether they are one" if blind else ""
     return failed(
-        f"the same sound more than once: {shown[0]}{more}{hint}",
-        groups=shown,
-        samples=sorted(set(guilty)),
+        f"one result more than once: {shown[0]}{more}", groups=shown, samples=sorted(set(guilty))
     )
 
 
@@ -82,9 +120,9 @@ RULE = Rule(
     "A14",
     "Completeness",
     "Is every sample there once, with text and its own sound?",
-    "every manifest id once, no foreign folder, text with sound, no sound used twice (a model may "
-    "answer one and the same file twice alike; where the compiled files are not at hand to tell, a "
-    "sound used twice fails)",
+    "every manifest id once, no foreign folder, text with sound that can be heard, no result used "
+    "twice (the same microseconds, or one sound for other words), no more speech without text than "
+    "chance allows",
     of_sample,
     of_model,
 )

@@ -6,6 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from scipy.stats import binom
+
+from hfd.judge import stats
 from hfd.judge.findings import Finding
 from hfd.judge.folder import Folder
 from hfd.judge.intervals import Interval
@@ -120,3 +123,34 @@ def by_findings(folder: Folder, code: str, good: str) -> Verdict:
     if folder.track is None:
         return unknown("there is no readable trace")
     return passed(good, lines=len(folder.trace.lines))
+
+
+ALMOST_NEVER = 1e-4
+
+
+def over_set(suspects: Sequence[str], judged: int, honest_rate: float, what: str) -> Verdict | None:
+    """A set's answer to a question that a single honest sample may fail by chance.
+
+    Args:
+        suspects: samples that look wrong.
+        judged: how many were looked at.
+        honest_rate: at most this share of honest samples looks wrong (measured: docs/audit.md).
+        what: what is wrong with them, after "3 of 8 samples ".
+
+    Returns:
+        A failure where so many suspects come from honest samples less than once in 10 000 sets,
+        not evidenced where there are fewer, None where there are none.
+    """
+    if not suspects:
+        return None
+    share = stats.wilson(len(suspects), judged)
+    assert share is not None
+    told = (
+        f"{len(suspects)} of {judged} samples {what}, first {suspects[0]} "
+        f"(rate {share.value:.3f}, 95 % interval {share.low:.3f} to {share.high:.3f}; "
+        f"at most {honest_rate} is honest)"
+    )
+    chance = float(binom.sf(len(suspects) - 1, judged, honest_rate))
+    if chance < ALMOST_NEVER:
+        return failed(told, samples=list(suspects))
+    return unknown(f"{told}: too few to tell from chance, listen to them", samples=list(suspects))
