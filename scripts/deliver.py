@@ -16,6 +16,7 @@ from typing import Any
 
 from hfd.errors import HfdError, run_cli
 from hfd.files import atomic_path, read_json, replace_folder, sha256_file
+from hfd.judge.delivery import ABOUT, BESIDE, SUMS
 from hfd.judge.findings import FILES
 from hfd.judge.verdict import FAIL
 
@@ -32,6 +33,13 @@ def main(argv: list[str] | None = None) -> int:
             remedy=f"Run snakemake audit_{args.model} first",
         )
     ids = delivered_ids(args.results / args.model)
+    taken = sorted({*BESIDE, ABOUT, SUMS} & set(ids))
+    if taken:
+        raise HfdError(
+            f"holds a sample called {taken[0]!r}, a name that a delivery needs itself",
+            file=args.results / args.model,
+            remedy="Give the sample another id",
+        )
     reasons = problems(summary, args.model) + stale(summary, args.model, ids)
     if reasons and not args.anyway:
         raise HfdError(
@@ -90,7 +98,7 @@ def fill(part: Path, args: argparse.Namespace, ids: list[str], reasons: list[str
     for path in args.environment:
         (part / "environment").mkdir(exist_ok=True)
         shutil.copyfile(path, part / "environment" / path.name)
-    (part / "ABOUT.json").write_text(
+    (part / ABOUT).write_text(
         json.dumps(
             {
                 "model": args.model,
@@ -107,7 +115,7 @@ def fill(part: Path, args: argparse.Namespace, ids: list[str], reasons: list[str
     )
     files = sorted(path for path in part.rglob("*") if path.is_file())
     sums = [f"{sha256_file(path)}  {path.relative_to(part).as_posix()}" for path in files]
-    (part / "SHA256SUMS").write_text("\n".join(sums) + "\n", encoding="utf-8")
+    (part / SUMS).write_text("\n".join(sums) + "\n", encoding="utf-8")
 
 
 def pack(folder: Path) -> Path:

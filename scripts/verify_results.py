@@ -2,117 +2,130 @@
 
 Give the delivery's folder (``results_roma``, ``results/roma`` or one sample's folder). With
 ``--manifest`` the samples' own files are compared too. Exit code 0: nothing is wrong; 1: something
-is, each named with file and line.
+is, each named with file and line; 3: it could not be judged (no result, or a sample on which this
+program itself fails).
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
+import functools
 import json
+import os
+import sys
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hfd.data.manifest import Sample, read_manifest
-from hfd.errors import HfdError, run_cli
+from hfd.errors import HfdError
+from hfd.judge.delivery import BESIDE, wrong_files
 from hfd.judge.findings import FILES
 from hfd.judge.folder import foreign_folders
+from hfd.judge.pool import each
 from hfd.judge.probe import read_probes
-from hfd.judge.reference import read_reference
+from hfd.judge.reference import reference_or_why
 from hfd.judge.rules import RULES, judge_model
 from hfd.judge.rules.a14_completeness import duplicates
 from hfd.judge.rules.rule import Policy, SetCase
-from hfd.judge.sample import Record, absent, audit_sample
+from hfd.judge.sample import Record, absent, judged_or_not
+from hfd.judge.transcript import Transcripts, read_transcripts
 from hfd.judge.verdict import FAIL, Verdict
 
-SUMS = "SHA256SUMS"
+WRONG, NOT_JUDGED = 1, 3
 
 
 def main(argv: list[str] | None = None) -> int:
+    sys.stdout.reconfigure(errors="backslashreplace")
     args = _parser().parse_args(argv)
+    try:
+        return _main(args)
+    except HfdError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return NOT_JUDGED
+
+
+def _main(args: argparse.Namespace) -> int:
     if not args.folder.is_dir():
         raise HfdError("there is no such folder", file=args.folder)
     samples = read_manifest(args.manifest, args.root, check_files=False) if args.manifest else []
-    problems = [f"{SUMS}: {line}" for line in wrong_sums(args.folder)]
-    records, details = [], []
-    for folder, sample in _folders(args.folder, samples):
-        record, lines = _verify(folder, sample, Policy(args.voice_origin))
-        records.append(record)
-        details += lines
-    if not records:
+    problems = list(wrong_files(args.folder))
+    files = list(problems)
+    work = list(_folders(args.folder, samples))
+    if not work:
         raise HfdError(f"holds no result ({', '.join(FILES)})", file=args.folder)
-    known = {sample.sample_id for sample in samples}
+    policy = Policy(args.voice_origin, has_manifest=bool(samples))
+    job = Job(policy, read_transcripts(args.transcripts))
+    records = list(each(functools.partial(_verify, job), work, args.jobs))
+    known = {sample.sample_id for sample in samples} | set(BESIDE)
     extra = foreign_folders(args.folder, known) if samples else []
     doubles = duplicates(records).get("")
     verdicts = judge_model(SetCase(records, extra, doubles, read_probes(None, "")))
-    for code, verdict in verdicts.items():
-        if verdict.status == FAIL:
-            problems.append(f"{code}: {verdict.reason}")
+    problems += [f"{c}: {v.reason}" for c, v in verdicts.items() if v.status == FAIL]
     if args.json:
         print(json.dumps({code: v.as_dict() for code, v in verdicts.items()}, ensure_ascii=False))
     else:
-        _tell(records, verdicts, problems, details)
-    return 1 if problems else 0
+        _tell(records, verdicts, files, bool(problems))
+    if problems:
+        return WRONG
+    return NOT_JUDGED if any(record.facts.get("not_judged") for record in records) else 0
 
 
-def wrong_sums(folder: Path) -> Iterator[str]:
-    """Lines of SHA256SUMS that do not hold; none where there is no such file."""
-    path = folder / SUMS
-    if not path.is_file():
-        return
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        digest, _, name = line.partition("  ")
-        target = folder / name
-        if not target.is_file():
-            yield f"line {number}: {name} is missing"
-        elif hashlib.sha256(target.read_bytes()).hexdigest() != digest:
-            yield f"line {number}: {name} was changed after delivery"
+@dataclass(frozen=True)
+class Job:
+    """What all samples share."""
+
+    policy: Policy
+    transcripts: Transcripts
 
 
 def _folders(root: Path, samples: list[Sample]) -> Iterator[tuple[Path, Sample | None]]:
     """Every sample's folder: by the manifest, or else each folder that holds a result file."""
-    if any((root / name).is_file() for name in FILES):
+    if any(os.path.lexists(root / name) for name in FILES):
         known = {sample.sample_id: sample for sample in samples}
         yield root, known.get(root.name)
     elif samples:
         yield from ((root / sample.sample_id, sample) for sample in samples)
     else:
         for folder in sorted(root.iterdir()):
-            if folder.is_dir() and any((folder / name).exists() for name in FILES):
+            if folder.is_dir() and any(os.path.lexists(folder / name) for name in FILES):
                 yield folder, None
 
 
-def _verify(folder: Path, sample: Sample | None, policy: Policy) -> tuple[Record, list[str]]:
-    """A sample's record, and one line for every finding with its file and line."""
+def _verify(job: Job, work: tuple[Path, Sample | None]) -> Record:
+    """A sample's record, without what only the report draws."""
+    folder, sample = work
     task = sample.task if sample else ""
     if not folder.is_dir():
-        return absent("", folder.name, task, None), []
-    reference = read_reference(sample, None) if sample and sample.video.is_file() else None
-    record = audit_sample(folder, "", task, reference, policy)
-    lines = []
-    for code, verdict in record.verdicts.items():
-        if verdict.status == FAIL:
-            found = verdict.evidence.get("findings") or [{"file": "", "message": verdict.reason}]
-            lines += [f"{code} {folder.name}/{_place(item)}: {item['message']}" for item in found]
-    return record, lines
-
-
-def _place(item: dict) -> str:
-    return f"{item['file']}:{item['line']}" if item.get("line") else item["file"]
+        return absent("", folder.name, task, None)
+    reference = reference_or_why(sample, None)
+    record = judged_or_not(folder, "", task, reference, job.policy, transcripts=job.transcripts)
+    return replace(record, drawing={})
 
 
 def _tell(
-    records: list[Record], verdicts: dict[str, Verdict], problems: list[str], details: list[str]
+    records: list[Record], verdicts: dict[str, Verdict], files: list[str], wrong: bool
 ) -> None:
     for rule in RULES:
         verdict = verdicts[rule.code]
         print(f"{rule.code:4} {verdict.status:13} {rule.title}: {verdict.reason}")
-    for line in details:
+    for record in records:
+        for code, verdict in record.verdicts.items():
+            if verdict.status == FAIL and verdicts[code].status == FAIL:
+                found = verdict.evidence.get("findings") or [{"message": verdict.reason}]
+                for item in found:
+                    print(f"error: {code} {record.sample_id}/{_place(item)}")
+        if record.facts.get("not_judged"):
+            print(f"not judged: {record.sample_id}: {record.reason}")
+    for line in files:
         print(f"error: {line}")
-    for line in problems:
-        if line.startswith(SUMS):
-            print(f"error: {line}")
-    print(f"{len(records)} samples, {'nothing is wrong' if not problems else 'NOT verified'}")
+    print(f"{len(records)} samples, {'NOT verified' if wrong else 'nothing is wrong'}")
+
+
+def _place(item: dict) -> str:
+    file = item.get("file", "")
+    place = f"{file}:{item['line']}" if item.get("line") else file
+    return f"{place}: {item['message']}"
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -121,9 +134,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--manifest", type=Path, help="compare with the samples of this manifest")
     parser.add_argument("--root", type=Path, default=Path(), help="folder of the manifest's paths")
     parser.add_argument("--voice-origin", help="what the model's contract demands")
+    parser.add_argument("--transcripts", type=Path, help="of scripts/transcripts.py (rule A15)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N")
     parser.add_argument("--json", action="store_true", help="print the verdicts as JSON")
     return parser
 
 
 if __name__ == "__main__":
-    run_cli(main)
+    sys.exit(main())

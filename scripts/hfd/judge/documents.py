@@ -13,6 +13,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from hfd.judge.findings import Finding
+from hfd.judge.plain_files import MOST_DOCUMENT_BYTES, NotPlain, odd_value, read_plain
 
 _MARK = "\N{OBJECT REPLACEMENT CHARACTER} here"
 _SCHEMAS = Path(__file__).resolve().parents[3] / "workflow" / "schemas"
@@ -25,18 +26,14 @@ class Document:
     Attributes:
         name: file name.
         value: the object; empty where the file cannot be used.
-        text: the file's text, to name lines in.
+        sha256: of the file's bytes; empty where it cannot be read.
         usable: whether the schema holds, so that other checks may rely on the fields.
     """
 
     name: str
     value: dict[str, Any]
-    text: str
+    sha256: str
     usable: bool
-
-    @property
-    def sha256(self) -> str:
-        return hashlib.sha256(self.text.encode()).hexdigest()
 
     def line_of(self, *path: str | int) -> int | None:
         """Line on which a field stands in the file's own layout, from 1; None if it is absent."""
@@ -63,30 +60,32 @@ def layout(value: Any) -> str:
 def read_document(folder: Path, name: str, schema: str) -> tuple[Document, list[Finding]]:
     """Read ``folder/name``; every problem is a finding of A16 with the line it stands on."""
     try:
-        text = (folder / name).read_text(encoding="utf-8")
+        data = read_plain(folder / name, MOST_DOCUMENT_BYTES)
+    except NotPlain as error:
+        return Document(name, {}, "", False), [Finding("A14", name, str(error))]
+    digest = hashlib.sha256(data).hexdigest()
+    nothing = Document(name, {}, digest, False)
+    try:
+        text = data.decode("utf-8")
         value = json.loads(text, parse_constant=_no_constant)
-    except OSError as error:
-        return Document(name, {}, "", False), [
-            Finding("A14", name, f"cannot be read: {error.strerror}")
-        ]
     except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        return Document(name, {}, "", False), [Finding("A16", name, "is not UTF-8", line)]
+        line = data.count(b"\n", 0, error.start) + 1
+        return nothing, [Finding("A16", name, "is not UTF-8", line)]
     except json.JSONDecodeError as error:
-        return Document(name, {}, "", False), [
-            Finding("A16", name, f"is no valid JSON ({error.msg})", error.lineno)
-        ]
+        return nothing, [Finding("A16", name, f"is no valid JSON ({error.msg})", error.lineno)]
     except (ValueError, RecursionError) as error:
-        return Document(name, {}, "", False), [Finding("A16", name, str(error))]
-    document = Document(name, value if isinstance(value, dict) else {}, text, True)
+        return nothing, [Finding("A16", name, str(error))]
+    odd = odd_value(value)
+    if odd:
+        return nothing, [Finding("A16", name, f"cannot be used: {odd}")]
+    document = Document(name, value if isinstance(value, dict) else {}, digest, True)
     findings = [
         Finding("A16", name, _sentence(error), document.line_of(*error.absolute_path))
         for error in sorted(_validator(schema).iter_errors(value), key=lambda e: str(e.json_path))
     ]
     if not findings and text != layout(value):
-        findings = [_layout_finding(name, text, layout(value))]
-        return document, findings
-    return (Document(name, {}, text, False) if findings else document), findings
+        return document, [_layout_finding(name, text, layout(value))]
+    return (nothing if findings else document), findings
 
 
 def _layout_finding(name: str, text: str, expected: str) -> Finding:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import filecmp
 from collections.abc import Set
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,7 +66,7 @@ def read_folder(path: Path) -> Folder:
     findings += more
     wav, more = read_wav(path / WAV)
     findings += more
-    wav_sha = hashlib.sha256((path / WAV).read_bytes()).hexdigest() if wav else None
+    wav_sha = wav.sha256 if wav else None
     trace = read_trace(path / TRACE)
     findings += trace.findings
     track, chunks = None, []
@@ -112,7 +112,7 @@ def differs_from_store(path: Path, store: Path) -> list[Finding]:
         for name in FILES
         if (store / name).is_file()
         and (path / name).is_file()
-        and (store / name).read_bytes() != (path / name).read_bytes()
+        and not filecmp.cmp(store / name, path / name, shallow=False)
     ]
 
 

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import av
 import numpy as np
 
 from hfd.data.adapter import Adapter, read_adapter
 from hfd.data.compiled_tracks import read_sound
 from hfd.data.manifest import Sample
+from hfd.errors import HfdError
 from hfd.files import read_json, sha256_file
 from hfd.judge.intervals import Interval
 from hfd.judge.metrics import Question
@@ -66,3 +68,13 @@ def read_reference(sample: Sample, checks: Path | None) -> Reference:
         check=read_json(check) if check and check.is_file() else {},
         pcm=read_sound(sample.video),
     )
+
+
+def reference_or_why(sample: Sample | None, checks: Path | None) -> Reference | str:
+    """The sample's own files, or why a delivery must be judged without them."""
+    if sample is None or not sample.video.is_file():
+        return "the compiled files are not here to compare with"
+    try:
+        return read_reference(sample, checks)
+    except (HfdError, OSError, ValueError, av.error.FFmpegError) as error:
+        return f"the compiled file or its adapter cannot be used: {error}"

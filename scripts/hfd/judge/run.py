@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
-
-import av
 
 from hfd.data.manifest import Sample
 from hfd.errors import HfdError
 from hfd.files import read_json
 from hfd.judge.folder import foreign_folders
+from hfd.judge.pool import each
 from hfd.judge.probe import read_probes
-from hfd.judge.reference import Reference, read_reference
+from hfd.judge.reference import Reference, reference_or_why
 from hfd.judge.report.pages import write_sample_page
 from hfd.judge.rules import judge_model
 from hfd.judge.rules.a14_completeness import duplicates
 from hfd.judge.rules.rule import Policy, SetCase
-from hfd.judge.sample import Record, absent, audit_sample
+from hfd.judge.sample import Record, absent, judged_or_not, not_judged
 from hfd.judge.strata import sample_facts
 from hfd.judge.transcript import Transcripts
-from hfd.judge.verdict import NOT_EVIDENCED, Verdict, unknown
+from hfd.judge.verdict import Verdict
 
 
 @dataclass(frozen=True)
@@ -84,7 +82,7 @@ class Audit:
 def run_audit(samples: Sequence[Sample], job: Job, jobs: int, probes: Path | None) -> Audit:
     """Audit every sample in `jobs` processes; memory holds no sound beyond the samples in work."""
     records: dict[str, list[Record]] = {model.name: [] for model in job.models}
-    for found in _all(samples, job, jobs):
+    for found in each(functools.partial(_one, job), samples, jobs):
         for record in found:
             records[record.model].append(record)
     doubles = duplicates([record for group in records.values() for record in group])
@@ -103,54 +101,44 @@ def run_audit(samples: Sequence[Sample], job: Job, jobs: int, probes: Path | Non
     return Audit([model.name for model in job.models], records, verdicts, list(samples))
 
 
-def _all(samples: Sequence[Sample], job: Job, jobs: int) -> Any:
-    if jobs <= 1:
-        yield from (_one(sample, job) for sample in samples)
-        return
-    with ProcessPoolExecutor(jobs) as pool:
-        yield from pool.map(_one, samples, [job] * len(samples), chunksize=4)
-
-
-def _one(sample: Sample, job: Job) -> list[Record]:
+def _one(job: Job, sample: Sample) -> list[Record]:
     """All models' results of one sample; the sample's files are read once."""
-    found = _reference(sample, job)
+    found = reference_or_why(sample, job.checks)
     reference = None if isinstance(found, str) else found
     facts = sample_facts(sample, reference)
-    records = []
-    for model in job.models:
-        folder = model.results / sample.sample_id
-        if folder.is_dir():
-            store = model.store / sample.sample_id if model.store else None
-            record = audit_sample(
-                folder,
-                model.name,
-                sample.task,
-                reference,
-                model.policy,
-                store,
-                job.transcripts,
-            )
-            if isinstance(found, str) and record.verdicts["A1"].status == NOT_EVIDENCED:
-                record.verdicts["A1"] = unknown(found)
-        else:
-            record = absent(model.name, sample.sample_id, sample.task, _error(model, sample))
+    records = [_of_model(job, sample, model, found) for model in job.models]
+    for record in records:
         record.facts |= facts
-        records.append(record)
     sources = {model.name: model.results for model in job.models}
-    write_sample_page(
-        job.out, sample, reference, records, sources, cache=job.cache, players=job.players
-    )
+    try:
+        write_sample_page(
+            job.out, sample, reference, records, sources, cache=job.cache, players=job.players
+        )
+    except HfdError:
+        raise  # the disk is full: no page can be written
+    except Exception as error:
+        records = [
+            not_judged(model.results / sample.sample_id, model.name, sample.task, error)
+            for model in job.models
+        ]
+        for record in records:
+            record.facts |= facts
     return [replace(record, drawing={}) for record in records]
 
 
-def _reference(sample: Sample, job: Job) -> Reference | str:
-    """The sample's own files, or why a delivery must be judged without them."""
-    if not sample.video.is_file():
-        return "the compiled files are not here to compare with"
-    try:
-        return read_reference(sample, job.checks)
-    except (HfdError, OSError, av.error.FFmpegError) as error:
-        return f"the compiled file or its adapter cannot be used: {error}"
+def _of_model(job: Job, sample: Sample, model: ModelSource, reference: Reference | str) -> Record:
+    folder = model.results / sample.sample_id
+    if not folder.is_dir():
+        return absent(model.name, sample.sample_id, sample.task, _error(model, sample))
+    return judged_or_not(
+        folder,
+        model.name,
+        sample.task,
+        reference,
+        model.policy,
+        store=model.store / sample.sample_id if model.store else None,
+        transcripts=job.transcripts,
+    )
 
 
 def _error(model: ModelSource, sample: Sample) -> str | None:

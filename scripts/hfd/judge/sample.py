@@ -17,13 +17,13 @@ from hfd.judge.measures import trace_measures
 from hfd.judge.metrics import Answer, Arrival
 from hfd.judge.reference import Reference
 from hfd.judge.result_check import check_reference
-from hfd.judge.rules import judge_sample
+from hfd.judge.rules import RULES, judge_sample
 from hfd.judge.rules.rule import Policy, SampleCase
 from hfd.judge.run_facts import run_facts
 from hfd.judge.speech import onsets, sound_starts, speech_segments
 from hfd.judge.trace import Trace
 from hfd.judge.transcript import NOTHING_HEARD, Transcripts, compared
-from hfd.judge.verdict import Verdict
+from hfd.judge.verdict import NOT_EVIDENCED, Verdict, unknown
 from hfd.judge.voiceprint import voiceprint
 from hfd.media_time import SAMPLE_RATE
 
@@ -94,6 +94,37 @@ def audit_sample(
         drawing=_drawing(folder, answer),
         facts=_facts(folder, segments, reference),
     )
+
+
+def judged_or_not(
+    folder: Path,
+    model: str,
+    task: str,
+    reference: Reference | str,
+    policy: Policy,
+    **more: Any,
+) -> Record:
+    """`audit_sample`, where the reference may be missing for a reason; an error costs this alone.
+
+    What others made may hold what nobody thought of: such a sample is not judged, neither right
+    nor wrong, and the others go on.
+    """
+    try:
+        found = None if isinstance(reference, str) else reference
+        record = audit_sample(folder, model, task, found, policy, **more)
+    except Exception as error:
+        return not_judged(folder, model, task, error)
+    if isinstance(reference, str) and record.verdicts["A1"].status == NOT_EVIDENCED:
+        record.verdicts["A1"] = unknown(reference)
+    return record
+
+
+def not_judged(folder: Path, model: str, task: str, error: Exception) -> Record:
+    """The record of a sample on which the audit itself failed."""
+    reason = f"the audit could not judge it ({type(error).__name__}: {error})"[:500]
+    facts = {"not_judged": True, "wav_sha256": None}
+    verdicts = {rule.code: unknown(reason) for rule in RULES if rule.of_sample is not None}
+    return Record(model, folder.name, task, "ineligible", reason, verdicts, {}, {}, facts)
 
 
 def answer_of(folder: Folder, segments: list[Interval]) -> Answer:

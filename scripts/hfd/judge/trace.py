@@ -6,7 +6,6 @@ Nothing here shares code with the writer: the two agree only through docs/format
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import json
 import zlib
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from hfd.judge.findings import TRACE, Finding
+from hfd.judge.plain_files import MOST_BYTES, NotPlain, odd_value, read_plain
 
 SCHEMA = "hfd-trace/1"
 ZEROS = "0" * 64
@@ -65,9 +65,9 @@ def read_trace(path: Path) -> Trace:
     """Read and check one ``trace.jsonl.gz``; problems become findings, never exceptions."""
     trace = Trace()
     try:
-        data = path.read_bytes()
-    except OSError as error:
-        trace.findings.append(_broken(f"cannot be read: {error.strerror}"))
+        data = read_plain(path)
+    except NotPlain as error:
+        trace.findings.append(_broken(str(error)))
         return trace
     trace.sha256 = hashlib.sha256(data).hexdigest()
     if data[:10] != _GZIP_HEADER:
@@ -96,13 +96,14 @@ def _broken(message: str, line: int | None = None) -> Finding:
 
 
 def _inflate(data: bytes) -> tuple[bytes, str | None]:
-    """Unzip as far as the bytes allow, so that damage can be named by its line."""
+    """Unzip as far as the bytes and the bound allow, so that damage can be named by its line."""
     inflater = zlib.decompressobj(wbits=31)
     text = bytearray()
     try:
         for start in range(0, len(data), 256):
-            text += inflater.decompress(data[start : start + 256])
-        text += inflater.flush()
+            text += inflater.decompress(data[start : start + 256], MOST_BYTES - len(text) + 1)
+            if len(text) > MOST_BYTES or inflater.unconsumed_tail:
+                return bytes(text[:0]), f"it unpacks to more than {MOST_BYTES} bytes"
     except zlib.error as error:
         return bytes(text), f"the compressed data is damaged here ({error})"
     if not inflater.eof:
@@ -118,6 +119,9 @@ def _take(trace: Trace, number: int, row: bytes) -> bool:
         line = json.loads(row.decode())
         if not isinstance(line, dict) or "kind" not in line:
             raise ValueError("it is no object with a kind")
+        odd = odd_value(line)
+        if odd:
+            raise ValueError(odd)
         canonical = json.dumps(
             line, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
         )
@@ -131,7 +135,7 @@ def _take(trace: Trace, number: int, row: bytes) -> bool:
             _broken(f"the hash chain breaks: line {number} does not follow this line", wrong)
         )
         return False
-    shape = _shape_error(line, number)
+    shape = _shape_error(line, number) or _range_error(line, trace.header or line)
     if canonical.encode() != row:
         shape = shape or "is not canonical JSON"
     if shape:
@@ -142,13 +146,15 @@ def _take(trace: Trace, number: int, row: bytes) -> bool:
     return True
 
 
-_MOST_SAMPLES = 400_000_000
-"""Hours of sound; more is no recording but an attack on the reader's memory."""
+MOST_MEDIA_S = 3600
+MOST_AFTER_S = 900
+"""Speech goes on for at most so long after the file; more is an attack on the reader's memory."""
+RATES = range(8_000, 48_001)
 _RANGES = {
     "unit_samples": (1, 10_000_000),
-    "output_rate": (8_000, 192_000),
-    "media_samples": (1, _MOST_SAMPLES),
-    "media_frames": (1, _MOST_SAMPLES),
+    "output_rate": (RATES[0], RATES[-1]),
+    "media_samples": (1, MOST_MEDIA_S * 16_000),
+    "media_frames": (1, MOST_MEDIA_S * 5),
 }
 
 
@@ -192,6 +198,18 @@ _FIELDS: dict[str, dict[str, type | tuple[type, ...]]] = {
 }
 
 
+def _range_error(line: dict[str, Any], header: dict[str, Any]) -> str | None:
+    """A time or a place that lies too far away to be meant."""
+    most_s = header["media_samples"] / 16_000 + MOST_AFTER_S
+    if abs(line["t"]) > most_s:
+        return f"t is {line['t']}, the file lasts {header['media_samples'] / 16_000:.1f} s"
+    places = {"play_at": line.get("play_at"), "cut_at": line.get("cut_at")}
+    for name, place in places.items():
+        if isinstance(place, int) and not 0 <= place <= most_s * header["output_rate"]:
+            return f"{name} is {place}"
+    return None
+
+
 def _shape_error(line: dict[str, Any], number: int) -> str | None:
     """The first thing that is wrong with a line's own fields, or None."""
     kind = line["kind"]
@@ -208,12 +226,10 @@ def _shape_error(line: dict[str, Any], number: int) -> str | None:
             return f"{name} is missing or has the wrong type"
     if kind == "header":
         return _header_error(line)
-    if kind == "audio" and not 0 <= line["play_at"] <= _MOST_SAMPLES:
-        return f"play_at is {line['play_at']}"
     if kind == "audio":
         try:
             found = len(base64.b64decode(line["pcm"], validate=True))
-        except binascii.Error as error:
+        except ValueError as error:  # not ASCII, or no base64
             return f"pcm is no base64 ({error})"
         if found != 2 * line["samples"]:
             return f"pcm holds {found // 2} samples, the line says {line['samples']}"

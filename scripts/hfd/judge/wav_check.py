@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import struct
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,15 +11,17 @@ from typing import Any
 import numpy as np
 
 from hfd.judge.findings import TRACE, WAV, Finding
-from hfd.judge.trace import Trace, pcm_of
+from hfd.judge.plain_files import NotPlain, read_plain
+from hfd.judge.trace import RATES, Trace, pcm_of
 
 
 @dataclass(frozen=True)
 class Wav:
-    """A mono PCM16 file: `pcm` int16, shape [samples]."""
+    """A mono PCM16 file: `pcm` int16, shape [samples]; `sha256` of the file."""
 
     rate: int
     pcm: np.ndarray
+    sha256: str
 
     @property
     def seconds(self) -> float:
@@ -28,20 +31,23 @@ class Wav:
 def read_wav(path: Path) -> tuple[Wav | None, list[Finding]]:
     """Read the wav from its bytes; anything but a plain 44-byte header and PCM16 mono is wrong."""
     try:
-        data = path.read_bytes()
-    except OSError as error:
-        return None, [Finding("A14", WAV, f"cannot be read: {error.strerror}")]
+        data = read_plain(path)
+    except NotPlain as error:
+        return None, [Finding("A14", WAV, str(error))]
     if len(data) < 44:
         return None, [Finding("A14", WAV, f"is no wav: {len(data)} bytes")]
     riff, size, wave, fmt, fmt_size, code, channels, rate, byte_rate, align, bits, name, length = (
         struct.unpack("<4sI4s4sIHHIIHH4sI", data[:44])
     )
     header = (riff, wave, fmt, fmt_size, code, channels, align, bits, name)
-    if header != (b"RIFF", b"WAVE", b"fmt ", 16, 1, 1, 2, 16, b"data") or not rate:
+    if header != (b"RIFF", b"WAVE", b"fmt ", 16, 1, 1, 2, 16, b"data"):
         return None, [Finding("A14", WAV, "is no plain mono PCM16 wav (header, bytes 0-43)")]
+    if rate not in RATES:
+        return None, [Finding("A14", WAV, f"has {rate} samples a second")]
     if (size, byte_rate, length) != (len(data) - 8, 2 * rate, len(data) - 44) or length % 2:
         return None, [Finding("A14", WAV, "its header states other lengths than the file has")]
-    return Wav(rate, np.frombuffer(data, "<i2", offset=44)), []
+    pcm = np.frombuffer(data, "<i2", offset=44)
+    return Wav(rate, pcm, hashlib.sha256(data).hexdigest()), []
 
 
 @dataclass(frozen=True)

@@ -31,10 +31,12 @@ class Policy:
     Attributes:
         voice_origin: what config/models.yaml says the model must deliver, or None.
         deny_sha256: hashes of videos that must not be used (the old hesitation files).
+        has_manifest: whether it is known which samples are expected.
     """
 
     voice_origin: str | None = None
     deny_sha256: frozenset[str] = frozenset()
+    has_manifest: bool = True
 
 
 @dataclass(frozen=True)
