@@ -29,7 +29,7 @@ def main(argv: list[str] | None = None) -> int:
     waiting = _waiting(args, [sample.sample_id for sample in samples], heard)
     if waiting:
         folder = args.recogniser or bundled_model()
-        listen = _recogniser(folder, args.language)
+        listen = recogniser(folder, args.language)
         name = sha256_bytes("".join(sha256_file(p) for p in sorted(folder.glob("*.*"))).encode())
         for number, (digest, wav) in enumerate(waiting.items(), 1):
             heard[digest] = {"wav_sha256": digest, "recogniser": name, **listen(wav)}
@@ -78,7 +78,7 @@ def bundled_model() -> Path:
     return found.parent
 
 
-def _recogniser(folder: Path, language: str | None) -> Any:
+def recogniser(folder: Path, language: str | None) -> Any:
     """A function from a wav to what is heard in it: text and mean log probability."""
     try:
         from faster_whisper import WhisperModel

@@ -54,13 +54,14 @@ def _main(args: argparse.Namespace) -> int:
     work = list(_folders(args.folder, samples))
     if not work:
         raise HfdError(f"holds no result ({', '.join(FILES)})", file=args.folder)
-    policy = Policy(args.voice_origin, has_manifest=bool(samples))
+    policy = Policy(args.voice_origin)
     job = Job(policy, read_transcripts(args.transcripts))
     records = list(each(functools.partial(_verify, job), work, args.jobs))
     known = {sample.sample_id for sample in samples} | set(BESIDE)
     extra = foreign_folders(args.folder, known) if samples else []
     doubles = duplicates(records).get("")
-    verdicts = judge_model(SetCase(records, extra, doubles, read_probes(None, "")))
+    probes = read_probes(None, "")
+    verdicts = judge_model(SetCase(records, extra, doubles, probes, has_manifest=bool(samples)))
     problems += [f"{c}: {v.reason}" for c, v in verdicts.items() if v.status == FAIL]
     if args.json:
         print(json.dumps({code: v.as_dict() for code, v in verdicts.items()}, ensure_ascii=False))

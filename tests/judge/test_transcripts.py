@@ -48,6 +48,6 @@ def test_real_speech_is_heard_well_enough_to_judge_a_text(heard):
 
 def test_a_second_run_hears_nothing_again(heard, monkeypatch):
     before = heard[1].read_bytes()
-    monkeypatch.setattr(transcripts, "_recogniser", None)
+    monkeypatch.setattr(transcripts, "recogniser", None)
     transcripts.main(heard[0])
     assert heard[1].read_bytes() == before

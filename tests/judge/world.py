@@ -33,17 +33,24 @@ class World:
     samples: list[Sample]
 
 
-def build_world(root: Path, hesitation: int = 6, other: int = 2) -> World:
-    """Make compiled files, adapters and the manifest; the first id is Chinese with spaces."""
+def build_world(
+    root: Path, hesitation: int = 6, other: int = 2, questions: str = "varied"
+) -> World:
+    """Make compiled files, adapters and the manifest; the first id is Chinese with spaces.
+
+    Args:
+        questions: ``varied`` clips and times, ``one_clip`` at varied times, or all ``alike``.
+    """
     (root / "data" / "videos").mkdir(parents=True)
     (root / "data" / "adapters").mkdir()
     rows = []
     for k in range(hesitation + other):
         sample_id = "犹豫 样本 '1'" if k == 0 else f"s{k:02d}"
         is_hesitation = k < hesitation
-        events = _events(k, is_hesitation)
+        clip = k if questions == "varied" else 0
+        events = _events(0 if questions == "alike" else k, is_hesitation)
         frames = math.ceil(events[-1]["end"] * 5) + 15
-        _compile(root / "data" / "videos" / f"{sample_id}.mp4", frames, events, k)
+        _compile(root / "data" / "videos" / f"{sample_id}.mp4", frames, events, clip)
         adapter = {"sample_id": sample_id, "events": events}
         (root / "data" / "adapters" / f"{sample_id}.json").write_text(
             json.dumps(adapter, ensure_ascii=False), encoding="utf-8"

@@ -70,6 +70,7 @@ def read_folder(path: Path) -> Folder:
     trace = read_trace(path / TRACE)
     findings += trace.findings
     track, chunks = None, []
+    findings += _check_extent(trace)
     if trace.header and not trace.findings:  # nothing can be told from a damaged trace
         track, chunks, more = rebuild(trace)
         findings += more
@@ -85,6 +86,17 @@ def read_folder(path: Path) -> Folder:
             findings += result_check.check_provenance(provenance, result, trace, wav, wav_sha)
         findings += _check_name(path.name, trace)
     return Folder(path.name, result, provenance, trace, wav, wav_sha, track, chunks, findings)
+
+
+def _check_extent(trace: Trace) -> list[Finding]:
+    """A2: a header that claims far more media than was sent; nothing is built to its measure."""
+    media = trace.header.get("media_samples", 0)
+    sent = sum(line["samples"] for _, line in trace.of("input"))
+    if 2 * sent >= media or trace.findings:
+        return []
+    message = f"only {sent / 16_000:.2f} s of input for {media / 16_000:.2f} s of media"
+    trace.findings.append(Finding("A2", TRACE, message, 1))
+    return trace.findings[-1:]
 
 
 _TRACE_CHECKS = (

@@ -32,16 +32,19 @@ def read_plain(path: Path, most: int = MOST_BYTES) -> bytes:
         raise NotPlain("is a link" if link else f"cannot be read: {error.strerror}") from error
     except ValueError as error:  # a zero byte in the name
         raise NotPlain(f"cannot be read: {error}") from error
+    found = os.fstat(handle)
+    if not stat.S_ISREG(found.st_mode) or found.st_size > most:
+        os.close(handle)
+        plain = stat.S_ISREG(found.st_mode)
+        raise NotPlain(f"has {found.st_size} bytes, more than {most}" if plain else _NOT_REGULAR)
     with os.fdopen(handle, "rb") as file:
-        found = os.fstat(file.fileno())
-        if not stat.S_ISREG(found.st_mode):
-            raise NotPlain("is no plain file")
-        if found.st_size > most:
-            raise NotPlain(f"has {found.st_size} bytes, more than {most}")
         data = file.read(most + 1)  # it may grow while it is read
-        if len(data) > most:
-            raise NotPlain(f"has more than {most} bytes")
-        return data
+    if len(data) > most:
+        raise NotPlain(f"has more than {most} bytes")
+    return data
+
+
+_NOT_REGULAR = "is no plain file"
 
 
 def odd_value(value: Any) -> str | None:

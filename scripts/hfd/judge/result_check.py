@@ -9,12 +9,11 @@ import numpy as np
 from hfd.judge.clock_check import compute_s
 from hfd.judge.documents import Document
 from hfd.judge.findings import RESULT, TRACE, WAV, Finding
+from hfd.judge.sound import audible
 from hfd.judge.trace import Trace
 from hfd.judge.wav_check import Chunk, Wav
 from hfd.media_time import SAMPLE_RATE
 
-AUDIBLE = 33
-"""Smallest int16 magnitude that counts as sound (-60 dBFS)."""
 TIME_S = 1e-9
 """Both sides are made from the same numbers; only the last bit of a float may differ."""
 
@@ -40,7 +39,7 @@ def told_by_trace(trace: Trace, track: np.ndarray, chunks: list[Chunk]) -> dict[
     audio = [line for _, line in trace.of("audio")]
     heard = [_pick(line, "t", "text", "final", "input_seq") for _, line in trace.of("heard")]
     end = next((line for _, line in trace.of("end")), {})
-    audible = np.flatnonzero(np.abs(track.astype(np.int32)) >= AUDIBLE)
+    heard_at = np.flatnonzero(audible(track))
     text = "".join(line["delta"] for line in texts)
     ends = [line["t"] for line in texts] + [chunk.end / rate for chunk in chunks]
     return {
@@ -49,10 +48,10 @@ def told_by_trace(trace: Trace, track: np.ndarray, chunks: list[Chunk]) -> dict[
         "clock": header["clock"],
         "sample_rate": rate,
         "media_s": header["media_samples"] / SAMPLE_RATE,
-        "status": "ok" if text.strip() or len(audible) else "no_response",
+        "status": "ok" if text.strip() or len(heard_at) else "no_response",
         "text": text,
         "first_token_s": texts[0]["t"] if texts else None,
-        "first_audio_s": int(audible[0]) / rate if len(audible) else None,
+        "first_audio_s": int(heard_at[0]) / rate if len(heard_at) else None,
         "end_s": max(ends, default=None),
         "text_events": [_pick(line, "t", "delta", "input_seq") for line in texts],
         "audio_arrivals": [

@@ -10,6 +10,7 @@ import numpy as np
 import soxr
 
 from hfd.judge.intervals import Interval, merged
+from hfd.judge.sound import audible
 from hfd.media_time import SAMPLE_RATE
 
 # Its OpenMP threads cost 17 times the work of a 32 ms step; the answer is the same with one.
@@ -21,8 +22,6 @@ THRESHOLD = 0.5
 MERGE_GAP_S = 0.3
 """Pauses up to this long belong to one segment."""
 SHORTEST_S = 0.1
-AUDIBLE = 33
-"""-60 dBFS as an int16 magnitude."""
 _REFINE_S = 0.15
 _MARGIN_S = 0.3
 _SHORTEST_SILENCE_S = 0.02
@@ -58,17 +57,17 @@ def speech_segments(pcm: np.ndarray, rate: int) -> list[Interval]:
 def onsets(pcm: np.ndarray, rate: int, segments: list[Interval]) -> Onsets:
     """The first sample that is not zero, the first above -60 dBFS, the first speech."""
     nonzero = np.flatnonzero(pcm)
-    audible = np.flatnonzero(_magnitude(pcm) >= AUDIBLE)
+    heard = np.flatnonzero(audible(pcm))
     return Onsets(
         float(nonzero[0] / rate) if len(nonzero) else None,
-        float(audible[0] / rate) if len(audible) else None,
+        float(heard[0] / rate) if len(heard) else None,
         segments[0].start if segments else None,
     )
 
 
 def sound_starts(pcm: np.ndarray, rate: int) -> list[float]:
     """Seconds at which audible sound begins after at least 0.3 s without any."""
-    loud = np.flatnonzero(_magnitude(pcm) >= AUDIBLE)
+    loud = np.flatnonzero(audible(pcm))
     first = np.flatnonzero(np.diff(loud, prepend=-rate) > MERGE_GAP_S * rate)
     return [float(at) / rate for at in loud[first]]
 
@@ -130,11 +129,7 @@ def _refined(part: Interval, pcm: np.ndarray, rate: int) -> Interval:
 
 def _silent_lead(window: np.ndarray, rate: int) -> int:
     """Samples of exact silence before the first audible one; 0 if there is no such silence."""
-    loud = np.flatnonzero(_magnitude(window) >= AUDIBLE)
+    loud = np.flatnonzero(audible(window))
     if not len(loud) or loud[0] < rate * _SHORTEST_SILENCE_S or window[: loud[0]].any():
         return 0
     return int(loud[0])
-
-
-def _magnitude(pcm: np.ndarray) -> np.ndarray:
-    return np.abs(pcm.astype(np.int32))

@@ -9,8 +9,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Sequence
-
-import inflect
+from typing import Any
 
 _SIGNS = {
     "%": " percent ",
@@ -62,7 +61,9 @@ def _number(match: re.Match[str]) -> str:
 
 
 @functools.cache
-def _speller() -> inflect.engine:
+def _speller() -> Any:
+    import inflect  # takes 2 s of compute, and few texts hold numbers
+
     return inflect.engine()
 
 

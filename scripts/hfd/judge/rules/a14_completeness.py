@@ -6,13 +6,11 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from hfd.judge.delivered import turns_of
 from hfd.judge.findings import WAV
 from hfd.judge.metrics import HAN, words
-from hfd.judge.result_check import AUDIBLE
 from hfd.judge.rules.rule import Rule, SampleCase, SetCase, from_findings, over_set
+from hfd.judge.sound import audible
 from hfd.judge.spoken_words import normalised, word_error_rate
 from hfd.judge.verdict import Verdict, failed, merged, passed, unknown
 
@@ -32,8 +30,11 @@ def of_sample(case: SampleCase) -> Verdict:
     if folder.track is None:
         return unknown("there is no readable trace")
     has_text = sum(words(folder.text)) > 0
-    audible = bool((np.abs(folder.track.astype(np.int32)) >= AUDIBLE).any())
-    if has_text and not audible and folder.result.value.get("voice_origin") != "none":
+    if (
+        has_text
+        and not audible(folder.track).any()
+        and folder.result.value.get("voice_origin") != "none"
+    ):
         if any(turn.cut for turn in turns_of(folder.trace, folder.chunks)):
             return unknown("there is text without sound, but a cut came before its sound")
         heard = "its sound cannot be heard" if folder.chunks else "no sound"
@@ -45,7 +46,7 @@ def of_sample(case: SampleCase) -> Verdict:
 
 def of_model(case: SetCase, samples: Verdict) -> Verdict:
     """Every manifest id once, no foreign folder, no sound used twice, speech with its text."""
-    parts = [_completeness(case.records, case.extra)]
+    parts = [_completeness(case)]
     if case.doubles is not None:
         parts.append(case.doubles)
     mute = [r.sample_id for r in case.measured if r.metrics.get("speech_s") and not r.facts["text"]]
@@ -56,19 +57,30 @@ def of_model(case: SetCase, samples: Verdict) -> Verdict:
     return merged(*parts, samples) if case.delivered else merged(*parts)
 
 
-def _completeness(records: Sequence[Record], extra: Sequence[str]) -> Verdict:
+def _completeness(case: SetCase) -> Verdict:
+    records = case.records
     count = Counter(record.status for record in records)
-    gone = [r.sample_id for r in records if r.status in ("missing", "failed", "ineligible")]
-    wrong = []
+    open_ = [r.sample_id for r in records if r.facts.get("not_judged")]
+    gone = [
+        r.sample_id
+        for r in records
+        if r.status in ("failed", "missing", "ineligible") and r.sample_id not in open_
+    ]
+    count["ineligible"] -= len(open_)
+    parts = []
     if gone:
         named = ", ".join(
             f"{count[s]} {s}" for s in ("failed", "missing", "ineligible") if count[s]
         )
-        wrong.append(failed(f"{named} of {len(records)}, first {gone[0]}", samples=gone))
-    if extra:
-        told = f"{len(extra)} folders are not in the manifest, first {extra[0]}"
-        wrong.append(failed(told, samples=list(extra)))
-    return merged(*wrong) if wrong else passed(f"{len(records)} samples, each once")
+        parts.append(failed(f"{named} of {len(records)}, first {gone[0]}", samples=gone))
+    if case.extra:
+        told = f"{len(case.extra)} folders are not in the manifest, first {case.extra[0]}"
+        parts.append(failed(told, samples=list(case.extra)))
+    if open_:
+        parts.append(unknown(f"{len(open_)} samples could not be judged, first {open_[0]}"))
+    if not case.has_manifest:
+        parts.append(unknown("no manifest says which samples are expected"))
+    return merged(*parts) if parts else passed(f"{len(records)} samples, each once")
 
 
 def duplicates(records: Sequence[Record]) -> dict[str, Verdict]:

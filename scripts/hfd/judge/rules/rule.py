@@ -31,12 +31,10 @@ class Policy:
     Attributes:
         voice_origin: what config/models.yaml says the model must deliver, or None.
         deny_sha256: hashes of videos that must not be used (the old hesitation files).
-        has_manifest: whether it is known which samples are expected.
     """
 
     voice_origin: str | None = None
     deny_sha256: frozenset[str] = frozenset()
-    has_manifest: bool = True
 
 
 @dataclass(frozen=True)
@@ -67,12 +65,14 @@ class SetCase:
         extra: result folders that nobody asked for.
         doubles: sounds that the model's samples share with others, or None.
         probes: what running the model again found (A6, A12).
+        has_manifest: whether it is known which samples are expected.
     """
 
     records: Sequence[Record]
     extra: Sequence[str]
     doubles: Verdict | None
     probes: Probes
+    has_manifest: bool = True
     delivered: Sequence[Record] = field(init=False)
     """Records of samples with a result folder."""
     measured: Sequence[Record] = field(init=False)
