@@ -67,7 +67,7 @@ def _models(args: argparse.Namespace) -> tuple[ModelSource, ...]:
             name=name,
             results=args.results / name,
             errors=args.work / name / "errors" if args.work else None,
-            policy=Policy(known[name].get("voice_origin"), deny),
+            policy=Policy(known[name].get("voice_origin"), name, known[name].get("module"), deny),
             store=args.work / name / "store" if args.work else None,
         )
         for name in names

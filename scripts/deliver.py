@@ -16,7 +16,7 @@ from typing import Any
 
 from hfd.errors import HfdError, run_cli
 from hfd.files import atomic_path, read_json, replace_folder, sha256_file
-from hfd.judge.delivery import ABOUT, BESIDE, SUMS
+from hfd.judge.delivery import ABOUT, BESIDE, INCOMPLETE, PREFIX, SUMS
 from hfd.judge.findings import FILES
 from hfd.judge.verdict import FAIL
 
@@ -47,7 +47,7 @@ def main(argv: list[str] | None = None) -> int:
             file=args.results / args.model,
             remedy="Mend it and audit again, or pack it with --anyway, marked INCOMPLETE",
         )
-    name = f"results_{args.model}" + ("_INCOMPLETE" if reasons else "")
+    name = f"{PREFIX}{args.model}" + (INCOMPLETE if reasons else "")
     target = args.out / name
     part = args.out / f".{name}.part"
     shutil.rmtree(part, ignore_errors=True)

@@ -14,14 +14,16 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hfd.data.manifest import Sample, read_manifest
 from hfd.errors import HfdError
-from hfd.judge.delivery import BESIDE, wrong_files
+from hfd.judge.delivery import ABOUT, BESIDE, INCOMPLETE, PREFIX, wrong_files
 from hfd.judge.findings import FILES
 from hfd.judge.folder import foreign_folders
+from hfd.judge.plain_files import NotPlain, read_plain
 from hfd.judge.pool import each
 from hfd.judge.probe import read_probes
 from hfd.judge.reference import reference_or_why
@@ -54,7 +56,7 @@ def _main(args: argparse.Namespace) -> int:
     work = list(_folders(args.folder, samples))
     if not work:
         raise HfdError(f"holds no result ({', '.join(FILES)})", file=args.folder)
-    policy = Policy(args.voice_origin)
+    policy = Policy(args.voice_origin, named_model(args.folder))
     job = Job(policy, read_transcripts(args.transcripts))
     records = list(each(functools.partial(_verify, job), work, args.jobs))
     known = {sample.sample_id for sample in samples} | set(BESIDE)
@@ -70,6 +72,16 @@ def _main(args: argparse.Namespace) -> int:
     if problems:
         return WRONG
     return NOT_JUDGED if any(record.facts.get("not_judged") for record in records) else 0
+
+
+def named_model(folder: Path) -> str | None:
+    """The model that a delivery says it is of: in ABOUT.json, or in its folder's name."""
+    with suppress(NotPlain, ValueError, TypeError, KeyError, RecursionError):
+        return str(json.loads(read_plain(folder / ABOUT))["model"])
+    name = folder.absolute().name
+    if name.startswith(PREFIX):
+        return name.removeprefix(PREFIX).removesuffix(INCOMPLETE)
+    return None
 
 
 @dataclass(frozen=True)

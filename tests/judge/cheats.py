@@ -16,6 +16,7 @@ import numpy as np
 import soundfile
 import soxr
 
+from hfd.judge.identity_check import fingerprint, sample_seed
 from tests.judge.forge import Forgery
 from tests.judge.speech_clips import part
 
@@ -256,6 +257,7 @@ def deliver_as(first: Path, second: Path) -> None:
     shutil.copytree(first, second)
     forgery = Forgery(second)
     forgery.lines[0]["sample_id"] = second.name
+    forgery.provenance["model"]["seed"] = sample_seed(1, second.name)
     forgery.seal()
 
 
@@ -364,6 +366,86 @@ def other_acceleration_for_one(results: Path) -> None:
     forgery.write_documents()
 
 
+def other_seed_for_one(results: Path) -> None:
+    """The best of two seeds: one sample made with another seed of the run, all hashes right."""
+    forgery = _one(results)
+    forgery.provenance["recipe"]["seed"] = 2
+    forgery.provenance["model"]["seed"] = sample_seed(2, forgery.folder.name)
+    forgery.provenance["fingerprint"] = fingerprint(forgery.provenance)
+    forgery.write_documents()
+
+
+def settings_hidden(results: Path) -> None:
+    """Settings other than those that made it, in every file; the fingerprint is left."""
+    for forgery in _each(results):
+        forgery.provenance["model"]["settings"] = {"silence_s": 0.1}
+        forgery.write_documents()
+
+
+def another_model_renamed(results: Path) -> None:
+    """Another model's run under this one's name, in trace and result."""
+    for forgery in _each(results):
+        forgery.provenance["model"]["module"] = "cascade"
+        forgery.provenance["fingerprint"] = fingerprint(forgery.provenance)
+        forgery.write_documents()
+
+
+def under_another_name(results: Path) -> None:
+    for forgery in _each(results):
+        forgery.lines[0]["model"] = "other"
+        forgery.seal()
+
+
+def silent_sound(results: Path) -> None:
+    for forgery in _each(results):
+        for line in forgery.of("audio"):
+            forgery.set_pcm(line, np.zeros(line["samples"]))
+        forgery.seal()
+
+
+def inaudible_sound(results: Path) -> None:
+    noise = np.random.default_rng(1)
+    for forgery in _each(results):
+        for line in forgery.of("audio"):
+            forgery.set_pcm(line, noise.integers(-20, 21, line["samples"]))
+        forgery.seal()
+
+
+def noise_for_speech(results: Path) -> None:
+    """Loud enough to be heard, but no voice."""
+    noise = np.random.default_rng(1)
+    for forgery in _each(results):
+        for line in forgery.of("audio"):
+            forgery.set_pcm(line, noise.integers(-900, 901, line["samples"]))
+        forgery.seal()
+
+
+def compute_hidden(results: Path) -> None:
+    """Of the compute in every step 99 % is hidden; the machine's clock is left as it was."""
+    for forgery in _each(results):
+        media_s = forgery.lines[0]["media_samples"] / 16_000
+        v, step = 0.0, 0.0
+        for line in forgery.lines[1:]:
+            if line["kind"] in ("input", "input_done"):
+                step, v = line["t"], max(v, line.get("due", media_s))
+                line["t"] = round(v, 6)
+            elif line["kind"] != "metric" or line["input_seq"] >= 0:
+                v = max(v, v + 0.01 * (line["t"] - step))
+                line["t"] = round(v, 6)
+        forgery.queue()
+        forgery.seal_as_it_is()
+
+
+def own_time_claimed(results: Path) -> None:
+    """The same, the hidden compute claimed as the recorder's own time."""
+    for forgery in _each(results):
+        own = 60_000_000 * len(forgery.answer())
+        for line in forgery.lines[forgery.lines.index(forgery.answer()[1]) :]:
+            line["own_ns"] += own
+            line["mono_ns"] += own
+        forgery.seal_as_it_is()
+
+
 def declared_otherwise(results: Path) -> None:
     for forgery in _each(results):
         forgery.result["voice_origin"] = "post_tts"
@@ -374,6 +456,7 @@ def declared_otherwise(results: Path) -> None:
 def other_video(results: Path) -> None:
     forgery = _one(results)
     forgery.provenance["input"]["video_sha256"] = "c" * 64
+    forgery.provenance["fingerprint"] = fingerprint(forgery.provenance)
     forgery.write_documents()
 
 
@@ -439,6 +522,15 @@ CHEATS = (
         "A1",
         ("A14", "A16", "A2"),
     ),
+    Cheat("one sample made with another seed", other_seed_for_one, "A13"),
+    Cheat("other settings than the fingerprint's", settings_hidden, "A13"),
+    Cheat("another model's results in this model's folder", under_another_name, "A13"),
+    Cheat("another module's results under this model's name", another_model_renamed, "A13"),
+    Cheat("sound of zeros", silent_sound, "A14"),
+    Cheat("sound too soft to be heard", inaudible_sound, "A14"),
+    Cheat("noise in the place of speech", noise_for_speech, "A15"),
+    Cheat("99 % of the compute hidden", compute_hidden, "A4"),
+    Cheat("compute claimed as the recorder's own", own_time_claimed, "A4"),
     Cheat("another video fed", other_video, "A1"),
     Cheat("other sound fed", other_sound_fed, "A1"),
     Cheat("a sample dropped", dropped_sample, "A14"),

@@ -7,20 +7,23 @@ Usage: ``PYTHONPATH=scripts python -m tests.judge.false_alarms --sets 40 [--chin
 from __future__ import annotations
 
 import argparse
+import json
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from hfd.files import sha256_file
 from hfd.judge.folder import foreign_folders
+from hfd.judge.metrics import words
 from hfd.judge.probe import read_probes
 from hfd.judge.reference import Reference, read_reference
 from hfd.judge.rules import RULES, judge_model
 from hfd.judge.rules.a14_completeness import duplicates
 from hfd.judge.rules.rule import Policy, SetCase
 from hfd.judge.sample import Record, audit_sample
-from hfd.judge.transcript import Transcripts
+from hfd.judge.transcript import NOTHING_HEARD, Transcripts
 from hfd.judge.verdict import FAIL, NOT_EVIDENCED, Verdict
 from tests.judge.honest import Manner, chinese_clips, manners, run_honest
 from tests.judge.world import World, build_world
@@ -37,15 +40,15 @@ def audited(
     records = []
     for sample in world.samples:
         folder = results / sample.sample_id
-        wav = folder / "assistant_audio.wav"
-        record = audit_sample(folder, "m", sample.task, references[sample.sample_id], POLICY)
-        if listen is not None and record.facts["text"].strip() and not record.facts["silent"]:
-            digest = record.facts["wav_sha256"]
+        heard = NOTHING_HEARD
+        text = json.loads((folder / "result.json").read_text(encoding="utf-8"))["text"]
+        latin, han = words(text)
+        if listen is not None and latin > han:
+            wav = folder / "assistant_audio.wav"
+            digest = sha256_file(wav)
             heard = Transcripts({digest: {"wav_sha256": digest, **listen(wav)}})
-            record = audit_sample(
-                folder, "m", sample.task, references[sample.sample_id], POLICY, None, heard
-            )
-        records.append(record)
+        reference = references[sample.sample_id]
+        records.append(audit_sample(folder, "m", sample.task, reference, POLICY, transcripts=heard))
     extra = foreign_folders(results, {sample.sample_id for sample in world.samples})
     doubles = duplicates(records).get("m")
     return records, judge_model(SetCase(records, extra, doubles, read_probes(None, "m")))
@@ -65,7 +68,9 @@ def measure(args: argparse.Namespace) -> Iterator[tuple[Manner, list[Record], di
     clips = chinese_clips(args.chinese)
     with tempfile.TemporaryDirectory() as folder:
         places = worlds(Path(folder), 12, 4)
-        for number, manner in enumerate(manners(args.sets, args.seed)):
+        for number, manner in enumerate(manners(args.first + args.sets, args.seed)):
+            if number < args.first:
+                continue
             world, references = places[number % len(places)]
             results = run_honest(world, f"set{number}", manner, clips)
             yield manner, *audited(world, results, references, listen)
@@ -74,6 +79,7 @@ def measure(args: argparse.Namespace) -> Iterator[tuple[Manner, list[Record], di
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", type=int, default=40)
+    parser.add_argument("--first", type=int, default=0, help="number of the first set")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--chinese", type=Path)
     parser.add_argument("--write", action="store_true", help="into docs/audit.md")
@@ -94,6 +100,7 @@ def main(argv: list[str] | None = None) -> None:
             if verdict.status == FAIL:
                 print("SET", code, verdict.reason, manner, flush=True)
         print(f"{sets} sets, {samples} samples, {time.monotonic() - began:.0f} s", flush=True)
+        print(json.dumps(wrong), flush=True)
     text = table(wrong, samples, sets)
     print(text)
     if args.write:

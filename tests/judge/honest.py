@@ -24,7 +24,7 @@ from hfd.duplex.events import Audio, Control, ControlKind, Metric, Text
 from hfd.duplex.model import Capabilities, DuplexModel, Identity
 from hfd.stream.run import Run
 from hfd.stream.session import run_sample
-from tests.judge.world import World
+from tests.judge.world import World, fingerprint_of
 
 RATE = 24_000
 SENTENCES = (
@@ -258,7 +258,7 @@ def run_honest(
         run = Run(name, "honest", {}, 1, model.load())
         out = results / sample.sample_id
         out.mkdir(parents=True)
-        run_sample(model, run, sample, out, fingerprint="f" * 64)
+        run_sample(model, run, sample, out, fingerprint=fingerprint_of(run, sample))
 
     with ThreadPoolExecutor(16 if manner.clock == "arrival" else 1) as pool:
         list(pool.map(one, world.samples))

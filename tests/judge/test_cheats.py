@@ -24,7 +24,7 @@ from tests.judge.heard import heard
 from tests.judge.world import Mute, Talker, World, run_model
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "audit.md"
-POLICY = Policy("native_talker")
+POLICY = Policy("native_talker", "talker", "test")
 NO_PROBES = read_probes(None, "m")
 _audited: dict = {}
 _references: dict = {}
@@ -116,13 +116,13 @@ def test_what_a_folder_cannot_prove_is_no_pass_and_the_table_says_what_settles_i
 )
 def test_no_honest_run_fails_a_rule(name, model, settings, world):
     results = run_model(world, name, model, **settings)
-    verdicts = verdicts_of(results, world)
+    verdicts = verdicts_of(results, world, replace(POLICY, model=name))
     assert failures(verdicts) == set(), {c: verdicts[c].reason for c in failures(verdicts)}
 
 
 def test_an_old_hesitation_video_is_refused_by_its_hash(copied, world):
     digest = reference_of(world.samples[2]).video_sha256
-    verdicts = verdicts_of(copied, world, Policy("native_talker", frozenset([digest])))
+    verdicts = verdicts_of(copied, world, replace(POLICY, deny_sha256=frozenset([digest])))
     assert failures(verdicts) == {"A1"} and "deny list" in verdicts["A1"].reason
 
 
@@ -149,7 +149,8 @@ def twins(copied, world, monkeypatch):
 def test_a_model_that_answers_one_file_twice_alike_is_honest(world):
     first, second = world.samples[3], replace(world.samples[3], sample_id="again")
     twice = World(world.root, [first, second])
-    verdicts = verdicts_of(run_model(twice, "twice", seed=7), twice)
+    results = run_model(twice, "twice", seed=7)
+    verdicts = verdicts_of(results, twice, replace(POLICY, model="twice"))
     assert verdicts["A14"].status == "pass" and failures(verdicts) == set()
 
 

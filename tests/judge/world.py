@@ -16,6 +16,8 @@ import soundfile
 from hfd.data.manifest import Sample, read_manifest
 from hfd.duplex.events import Audio, Control, ControlKind, Metric, Text
 from hfd.duplex.model import Capabilities, DuplexModel, Identity
+from hfd.files import sha256_file
+from hfd.jobs.spec import Recipe
 from hfd.stream.run import Run
 from hfd.stream.session import run_sample
 from tests.judge.heard import note
@@ -216,6 +218,12 @@ def run_model(world: World, name: str, model_class=Talker, ids=None, **settings)
         if ids is None or sample.sample_id in ids:
             out = results / sample.sample_id
             out.mkdir(parents=True)
-            run_sample(model, run, sample, out, fingerprint="f" * 64)
+            run_sample(model, run, sample, out, fingerprint=fingerprint_of(run, sample))
             note(out)
     return results
+
+
+def fingerprint_of(run: Run, sample: Sample) -> str:
+    """What a worker would put into the result's provenance."""
+    recipe = Recipe(run.module, run.settings, run.seed, {})
+    return recipe.fingerprint(sha256_file(sample.video), sha256_file(sample.adapter))

@@ -56,6 +56,10 @@ class Recipe:
     weights: Mapping[str, str]
     code: str | None = None
 
+    def record(self) -> dict[str, Any]:
+        """What no other field of provenance.json says of the recipe."""
+        return {"weights": dict(self.weights), "code": self.code}
+
     def fingerprint(self, video_sha256: str, adapter_sha256: str | None) -> str:
         """SHA-256 of what makes a result valid (docs/formats.md)."""
         parts = {

@@ -90,7 +90,13 @@ def run_standalone(
                 print(f"{sample.sample_id}: kept")
                 continue
             run = run or Run(
-                spec.name, spec.module, spec.settings, spec.seed, model.load(), max_lag_s
+                spec.name,
+                spec.module,
+                spec.settings,
+                spec.seed,
+                model.load(),
+                expected.recipe.record(),
+                max_lag_s,
             )
             try:
                 said = _run_one(model, run, sample, target, fingerprint, wav_copies)

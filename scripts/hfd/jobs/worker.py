@@ -225,7 +225,12 @@ class _Worker:
                 )
             identity: Identity = self._model.load()
             self._run = Run(
-                self.spec.name, self.spec.module, self.spec.settings, self.spec.seed, identity
+                self.spec.name,
+                self.spec.module,
+                self.spec.settings,
+                self.spec.seed,
+                identity,
+                self.expected.recipe.record(),
             )
             self.say(f"{self.spec.name} loaded in {time.monotonic() - started:.1f} s")
         return self._model, self._run

@@ -12,6 +12,8 @@ from hfd.judge.plain_files import MOST_BYTES, NotPlain, read_plain
 
 SUMS = "SHA256SUMS"
 ABOUT = "ABOUT.json"
+PREFIX = "results_"
+INCOMPLETE = "_INCOMPLETE"
 BESIDE = ("audit", "environment")
 """Folders of a delivery that hold no sample."""
 

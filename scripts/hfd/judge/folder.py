@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hfd.judge import clock_check, input_check, result_check
+from hfd.judge import clock_check, identity_check, input_check, result_check
 from hfd.judge.documents import Document, read_document
 from hfd.judge.findings import FILES, PROVENANCE, RESULT, TRACE, WAV, Finding
 from hfd.judge.trace import Trace, read_trace
@@ -64,6 +64,8 @@ def read_folder(path: Path) -> Folder:
     result, findings = read_document(path, RESULT, "result.schema.yaml")
     provenance, more = read_document(path, PROVENANCE, "provenance.schema.yaml")
     findings += more
+    if provenance.usable:
+        findings += identity_check.check_identity(provenance)
     wav, more = read_wav(path / WAV)
     findings += more
     wav_sha = wav.sha256 if wav else None

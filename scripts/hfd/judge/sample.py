@@ -230,6 +230,10 @@ def _facts(folder: Folder, segments: list[Interval], reference: Reference | None
         "identity": {
             "weights": provenance["model"].get("weights"),
             "name": provenance["model"].get("name"),
+            "model": trace.header["model"],
+            "module": provenance["model"]["module"],
+            "recipe": provenance.get("recipe"),
+            "contract": provenance["contract"],
             "settings": provenance["model"].get("settings"),
             "acceleration": (provenance["model"].get("detail") or {}).get("acceleration"),
             "output_rate": trace.header["output_rate"],

@@ -122,6 +122,7 @@ def build_provenance(
         "sample_id": sample.sample_id,
         "attempt": attempt,
         "fingerprint": fingerprint,
+        "recipe": {"seed": run.seed, **run.recipe},
         "input": {
             "video_sha256": sha256_file(sample.video),
             "adapter_sha256": sha256_file(sample.adapter) if sample.adapter else None,

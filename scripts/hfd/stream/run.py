@@ -20,6 +20,7 @@ class Run:
         settings: its settings.
         seed: seed of the run; each sample derives its own from it.
         identity: what `load` said.
+        recipe: the rest of what the fingerprint is made of: ``weights`` (hash by name), ``code``.
         max_lag_s: arrival clock: a unit sent later than this after its deadline fails the sample.
     """
 
@@ -28,6 +29,7 @@ class Run:
     settings: Mapping[str, Any]
     seed: int
     identity: Identity
+    recipe: Mapping[str, Any] = field(default_factory=lambda: {"weights": {}, "code": None})
     max_lag_s: float = 0.5
 
     def sample_seed(self, sample_id: str) -> int:

@@ -64,8 +64,9 @@ def _answer(record: Record, kind: str) -> float | None:
 
 
 def _after_question(answers: Sequence[tuple[Record, float]]) -> str | None:
+    answers = _of_different_phase(answers)
     delays = np.array([at - record.facts["q1"] for record, at in answers])
-    if np.median(delays) < SHORTEST_S:
+    if len(delays) < FEWEST_ANSWERS or np.median(delays) < SHORTEST_S:
         return None
     least = least_spread([record.facts["q1"] for record, _ in answers], _unit_s(answers))
     if delays.std() < min(MOST_SD_S, SHARE_OF_UNIT * least):
@@ -83,6 +84,20 @@ def _after_question(answers: Sequence[tuple[Record, float]]) -> str | None:
     return None
 
 
+def _of_different_phase(
+    answers: Sequence[tuple[Record, float]],
+) -> list[tuple[Record, float]]:
+    """One answer for each place (to 1 ms) in the unit at which a question ends.
+
+    Questions that are one clip at one time get answers at one time: they tell nothing more.
+    """
+    unit_s = _unit_s(answers)
+    first: dict[int, tuple[Record, float]] = {}
+    for record, at in answers:
+        first.setdefault(round(1000 * (record.facts["q1"] % unit_s)), (record, at))
+    return list(first.values())
+
+
 def _unit_s(answers: Sequence[tuple[Record, float]]) -> float:
     return float(np.median([record.facts["unit_s"] for record, _ in answers]))
 
@@ -91,8 +106,7 @@ def least_spread(ends: Sequence[float], unit_s: float) -> float:
     """The least SD of answers that begin when a unit is over, a fixed time after the ends.
 
     How much later than that fixed time the unit is over depends on where the end lies in its unit;
-    the fixed time is not known, so the one is taken that makes the SD least. Near 0 where all ends
-    lie alike: then nothing can be told.
+    the fixed time is not known, so the one is taken that makes the SD least.
     """
     phases = np.mod(np.array(ends), unit_s)
     shifts = np.linspace(0, unit_s, 64, endpoint=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hfd.judge.delivered import turns_of
 from hfd.judge.metrics import words
 from hfd.judge.rules.rule import Rule, SampleCase, SetCase, over_set
+from hfd.judge.sound import audible
 from hfd.judge.transcript import compared
 from hfd.judge.verdict import FAIL, PASS, Verdict, failed, passed, unknown
 
@@ -32,6 +33,8 @@ def of_sample(case: SampleCase) -> Verdict:
     whole = sum(sum(words(turn.text)) for turn in turns if not turn.cut)
     if not sum(words(folder.text)):
         return passed("no words were written")
+    if not audible(folder.wav.pcm).any():
+        return unknown("nothing can be heard, so nothing can be compared")
     if not case.speech:
         if whole < FEWEST_WORDS:
             return unknown("no speech was found in the sound, and hardly a word was written")

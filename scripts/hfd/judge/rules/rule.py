@@ -30,10 +30,14 @@ class Policy:
 
     Attributes:
         voice_origin: what config/models.yaml says the model must deliver, or None.
+        model: the model's name, which every file must carry, or None where nobody says it.
+        module: the module under which config/models.yaml runs it, or None.
         deny_sha256: hashes of videos that must not be used (the old hesitation files).
     """
 
     voice_origin: str | None = None
+    model: str | None = None
+    module: str | None = None
     deny_sha256: frozenset[str] = frozenset()
 
 
