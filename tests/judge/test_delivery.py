@@ -23,7 +23,7 @@ def house(world, honest, tmp_path_factory):
     root = tmp_path_factory.mktemp("house")
     shutil.copytree(world.root / "data", root / "data")
     shutil.copytree(honest, root / "results" / "talker")
-    models = {"models": {"talker": {"module": "x", "voice_origin": "native_talker"}}}
+    models = {"models": {"talker": {"module": "test", "voice_origin": "native_talker"}}}
     (root / "models.yaml").write_text(yaml.safe_dump(models))
     run_audit(root)
     return root

@@ -32,7 +32,7 @@ def report(world, honest, tmp_path_factory):
     played_before_it_arrived(root / "results" / "cheat")
     shutil.copytree(run_model(world, "hasty-report", silence_s=0.3), root / "results" / "hasty")
     names = ("talker", "hasty", "cheat", "idle")
-    entries = {name: {"module": "x", "voice_origin": "native_talker"} for name in names}
+    entries = {name: {"module": "test", "voice_origin": "native_talker"} for name in names}
     (root / "models.yaml").write_text(yaml.safe_dump({"models": entries}))
     audit.main(
         ["--manifest", str(world.root / "data/manifest.jsonl"), "--root", str(world.root),

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.stats import binom
 
 from hfd.judge.metrics import GUARD_S
-from hfd.judge.rules.rule import ALMOST_NEVER, Rule, SetCase
+from hfd.judge.rules.rule import ALMOST_NEVER, FEWEST, Rule, SetCase
 from hfd.judge.verdict import Verdict, failed, passed, unknown
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _answer(record: Record, kind: str) -> float | None:
 def _after_question(answers: Sequence[tuple[Record, float]]) -> str | None:
     answers = _of_different_phase(answers)
     delays = np.array([at - record.facts["q1"] for record, at in answers])
-    if len(delays) < FEWEST_ANSWERS or np.median(delays) < SHORTEST_S:
+    if len(delays) < FEWEST or np.median(delays) < SHORTEST_S:
         return None
     least = least_spread([record.facts["q1"] for record, _ in answers], _unit_s(answers))
     if delays.std() < min(MOST_SD_S, SHARE_OF_UNIT * least):

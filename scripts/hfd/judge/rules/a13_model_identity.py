@@ -79,8 +79,8 @@ RULE = Rule(
     "Did one model, unquantised, make all samples?",
     "one set of module, weights, settings, seed, acceleration, contract and rate in all samples, "
     "of the model whose folder it is; each sample's seed and fingerprint are computed again from "
-    "what provenance says; no quantisation; types of numbers recorded (`dtypes`, or `as_released` by "
-    "part)",
+    "what provenance says; no quantisation; types of numbers recorded (`dtypes`, or `as_released` "
+    "by part)",
     of_sample,
     of_model,
 )
