@@ -104,7 +104,7 @@ TEST_TOOLS := $(shell grep -E '^(pytest|pytest-rerunfailures|pytest-timeout|pyte
 test-heavy: .venv-roma/test.done .venv-tts/test.done .venv-realtime/test.done
 	.venv-roma/bin/python -m pytest -n $(CORES) --dist loadfile -m heavy tests/models/graphs tests/models/minicpmo tests/models/roma tests/models/duplexomni
 	.venv-tts/bin/python -m pytest -n $(CORES) --dist loadfile -m heavy tests/models/tts
-	.venv-realtime/bin/python -m pytest -n $(CORES) --dist loadfile -m heavy tests/models/realtime
+	.venv-realtime/bin/python -m pytest -n $(CORES) --dist loadfile -m heavy tests/models/realtime tests/models/aero/test_foreign_server.py
 
 # Other people's repositories, cloned by whoever runs this; docs/proof.md names the commits.
 .venv-peers/done: requirements/peers.txt
