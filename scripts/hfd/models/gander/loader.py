@@ -113,7 +113,7 @@ def make_parts(
             "text_tokens": settings.text_tokens,
             "load_seed": loader.LOAD_SEED,
             "warm_up_s": round(time.perf_counter() - began, 3),
-            **faster,
+            **faster.facts,
         },
     )
     return GanderParts(
@@ -125,6 +125,7 @@ def make_parts(
         positions=min(MAX_TOKENS, int(model.config.max_position_embeddings)),
         talker_positions=int(model.tts.config.max_position_embeddings),
         identity=identity,
+        look_ahead=faster.look_ahead,
         runner=runner,
         prompt=getattr(package.get("mcpmft.prompts"), "GANDER_DUPLEX_SYSTEM_PROMPT", None),
     )

@@ -4,27 +4,41 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
+from PIL import Image
+from torch.nn.utils import parametrize
 
 from hfd.models.graphs.capture import Lane
 from hfd.models.minicpmo.drawing import agrees, make_decode
 from hfd.models.minicpmo.flow import FlowSolver
 from hfd.models.minicpmo.reader import Reader, Talker, take_over
 from hfd.models.minicpmo.settings import Settings
+from hfd.models.minicpmo.vision import CapturedEncoder, SideBySide, make_look_ahead
 
 
-def accelerate(
-    duplex: Any, settings: Settings, device: torch.device, voice_path: str
-) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Faster:
+    """What was put into upstream's loop.
+
+    Attributes:
+        facts: for provenance.
+        look_ahead: captures what images of these sizes need, given them and into how many slices
+            they are cut; None where nothing is captured.
+    """
+
+    facts: Mapping[str, Any]
+    look_ahead: Callable[[Sequence[Image.Image], Any], None] | None = None
+
+
+def accelerate(duplex: Any, settings: Settings, device: torch.device, voice_path: str) -> Faster:
     """Put captured steps into upstream's loop, if the settings and the device ask for it.
 
     With ``acceleration: auto`` a GPU on which capture fails gets the plain loop; that is said once
     on stderr and recorded. ``graphs`` lets the failure through.
-
-    Returns:
-        What was done, for provenance.
     """
     wanted = settings.acceleration
     if wanted == "auto":
@@ -38,13 +52,11 @@ def accelerate(
             reason = str(error).splitlines()[0]
             print(f"minicpmo: no CUDA graphs here ({reason}); the plain loop", file=sys.stderr)
             torch.cuda.empty_cache()
-    return {"acceleration": "eager"}
+    return Faster({"acceleration": "eager"})
 
 
 @torch.no_grad()
-def _use_graphs(
-    duplex: Any, settings: Settings, device: torch.device, voice_path: str
-) -> dict[str, Any]:
+def _use_graphs(duplex: Any, settings: Settings, device: torch.device, voice_path: str) -> Faster:
     """Make and capture everything, and only then replace anything."""
     model = duplex.model
     lane = Lane.make(device) if device.type == "cuda" else None
@@ -58,14 +70,27 @@ def _use_graphs(
         torch.cuda.synchronize(device)
     take_over(duplex.decoder, reader)
     model.tts.model.forward = talker.forward
+    _bake_norms(model.tts.head_code)
     if solver is not None:
         model.tts.audio_tokenizer.flow.decoder.forward_chunk = solver.forward_chunk
-    return {
+        _bake_norms(model.tts.audio_tokenizer.hift)
+    encoder = CapturedEncoder(model.vpm.encoder, lane)
+    model.vpm.encoder.forward = encoder.forward
+    duplex.processor.process_image = SideBySide(duplex.processor)
+    facts = {
         "acceleration": "graphs",
         "captured": lane is not None,
         "captured_vocoder": solver is not None,
         "drawing": "vectorised" if _draw_faster(duplex, settings, device) else "upstream's",
     }
+    return Faster(facts, make_look_ahead(duplex, encoder, device))
+
+
+def _bake_norms(module: torch.nn.Module) -> None:
+    """Keep the weights that weight norms would compute anew at every call: the same numbers."""
+    for part in list(module.modules()):
+        if parametrize.is_parametrized(part, "weight"):
+            parametrize.remove_parametrizations(part, "weight", leave_parametrized=True)
 
 
 def _make_solver(duplex: Any, settings: Settings, lane: Lane, voice_path: str) -> FlowSolver | None:

@@ -101,7 +101,7 @@ def make_parts(
             "sliding_window_unset": window,
             "load_seed": LOAD_SEED,
             "warm_up_s": warm_up_s,
-            **faster,
+            **faster.facts,
         },
     )
     return Parts(
@@ -113,6 +113,7 @@ def make_parts(
         positions=int(model.config.max_position_embeddings),
         talker_positions=int(model.tts.config.max_position_embeddings),
         identity=identity,
+        look_ahead=faster.look_ahead,
     )
 
 

@@ -103,6 +103,10 @@ class MiniCpmO(DuplexModel):
         self._said = False
         self._withheld = False
         self._usual_until_s: float | None = None
+        frames = 5 if self.settings.frames == "stacked" else 1
+        self._session.look_ahead(
+            arrange([Image.new("RGB", (sample.width, sample.height))] * frames)
+        )
         self._context = self._session.begin(sample.seed)
         emit(Metric("prompt", {"context_tokens": self._context}))
 

@@ -40,6 +40,7 @@ class Parts:
         positions: of the language model.
         talker_positions: of the talker, for one turn.
         identity: what was loaded.
+        look_ahead: prepares for images of these sizes and slices before a file begins, or None.
     """
 
     duplex: Any
@@ -50,6 +51,7 @@ class Parts:
     positions: int
     talker_positions: int
     identity: Identity
+    look_ahead: Callable[[Sequence[Image.Image], Any], None] | None = None
 
 
 class Session:
@@ -120,6 +122,17 @@ class Session:
             raise RuntimeError("the audio encoder still holds an earlier sample")
         return self.context_tokens
 
+    def look_ahead(self, images: Sequence[Image.Image]) -> None:
+        """Do what is slow once for images of these sizes, before the media starts."""
+        slices = self._slices(len(images))
+        if self._parts.look_ahead is not None and isinstance(slices, int):
+            self._parts.look_ahead(images, slices)
+
+    def _slices(self, count: int) -> int | list[int]:
+        """Into how many slices each of so many images may be cut: only the first one."""
+        most = self._settings.max_slice
+        return most if most == 1 or count < 2 else [most, *[1] * (count - 1)]
+
     def _prepare(self) -> None:
         self._duplex.prepare(
             prefix_system_prompt=self._settings.system_prompt or PROMPT,
@@ -133,10 +146,8 @@ class Session:
         Returns:
             Upstream's record of the call, with its costs.
         """
-        slices = self._settings.max_slice
-        numbers = slices if slices == 1 or len(images) < 2 else [slices, *[1] * (len(images) - 1)]
         done = self._duplex.streaming_prefill(
-            audio_waveform=pcm, frame_list=list(images), max_slice_nums=numbers
+            audio_waveform=pcm, frame_list=list(images), max_slice_nums=self._slices(len(images))
         )
         if not done["success"]:
             raise RuntimeError(
