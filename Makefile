@@ -5,7 +5,7 @@ PYTHON ?= python3
 CORES ?= 2
 BIN := .venv/bin
 
-.PHONY: help demo demo-roma demo-minicpmo test test-light test-heavy test-peers test-system lint bench bench-roma clean
+.PHONY: help demo demo-roma demo-minicpmo test test-light test-heavy test-peers test-system lint bench bench-roma bench-minicpmo clean
 
 help:
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -115,7 +115,7 @@ test-heavy: .venv-roma/test.done .venv-tts/test.done .venv-realtime/test.done
 test-peers: .venv-peers/done .venv-realtime/test.done ## HFD_PEERS=folder of clones: against other people's servers and clients
 	@test -d "$(HFD_PEERS)" || { echo "Set HFD_PEERS to a folder of clones: see docs/proof.md"; exit 1; }
 	HFD_PEERS=$(abspath $(HFD_PEERS)) .venv-peers/bin/python -m pytest tests/peers
-	HFD_PEERS=$(abspath $(HFD_PEERS)) $(MINICPMO_PYTHON) -m pytest -m peers tests/models/minicpmo
+	HFD_PEERS=$(abspath $(HFD_PEERS)) $(MINICPMO_PYTHON) -m pytest -m peers tests/models/minicpmo tests/models/gander
 	HFD_PEERS=$(abspath $(HFD_PEERS)) .venv-realtime/bin/python -m pytest -m peers tests/models/realtime
 
 # Snakemake's Slurm plugin slows every start, so it has an environment of its own.
@@ -134,6 +134,9 @@ bench: .venv/dev.done ## what the workflow itself costs
 
 bench-roma: .venv-roma/done ## ROMA's steps on this machine's GPU, eager and accelerated in one run
 	.venv-roma/bin/python benchmarks/roma_steps.py
+
+bench-minicpmo: ## MiniCPM-o's plain and captured loop on this machine's GPU, random weights (HFD_PEERS)
+	HFD_PEERS=$(abspath $(HFD_PEERS)) $(MINICPMO_PYTHON) benchmarks/minicpmo_bench.py
 
 clean: ## remove environments and the demo's folder
 	rm -rf .venv .venv-* .demo

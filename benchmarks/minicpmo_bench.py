@@ -162,7 +162,7 @@ def summary(kind: str, outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def measure(snapshot: Any, device: str, kinds: tuple[str, ...]) -> None:
+def measure(snapshot: Any, device: str, kinds: list[str]) -> None:
     """The minute and what follows, in bfloat16, plain first: the model is taken over after it."""
     model = random_model(snapshot.folder, torch.bfloat16, device)
     units, outcomes = make_units(MINUTE_S + MORE_S), {}
@@ -203,6 +203,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peers", type=Path, default=os.environ.get("HFD_PEERS", "."))
     parser.add_argument("--equal-seconds", type=int, default=6)
+    parser.add_argument("--loops", nargs="+", default=["eager", "graphs"])
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--tiny", action="store_true", help="tiny shapes: does this file run")
     args = parser.parse_args()
@@ -218,7 +219,7 @@ def main() -> None:
             check_equality(snapshot, args.device, args.equal_seconds)
             gc.collect()
             torch.cuda.empty_cache()
-        measure(snapshot, args.device, ("eager", "graphs"))
+        measure(snapshot, args.device, args.loops)
 
 
 if __name__ == "__main__":

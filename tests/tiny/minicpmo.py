@@ -33,6 +33,7 @@ SPECIAL = (
     *("<|listen|>", "<|speak|>", "<|interrupt|>", "<|vad_start|>", "<|vad_end|>"),
     *("<|turn_bos|>", "<|turn_eos|>", "<|chunk_eos|>", "<|chunk_bos|>"),
     *("<|chunk_tts_bos|>", "<|chunk_tts_eos|>", "<|tts_pad|>", "<|audio_bos|>", "<|text_eos|>"),
+    *("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>"),
 )
 IDS = {name: BYTES + number for number, name in enumerate(SPECIAL)}
 VOCABULARY = BYTES + len(SPECIAL)
