@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import pytest
 
+from hfd.files import sha256_file
 from hfd.jobs.store import FILES
 from tests.workflow.desk import counts, write_video
 
@@ -271,3 +272,35 @@ def test_a_clock_that_was_set_back_stops_nothing(desk):
     assert desk.results("loud") == {"a", "b", "c"}
     assert desk.calls("loud") == {"a": 1, "b": 1, "c": 2}
     assert "Nothing to be done" in desk.run()
+
+
+def test_evidence_that_appears_or_changes_makes_the_audit_anew(desk):
+    desk.add_samples(["one"])
+    desk.add_model("loud")
+    desk.run("audit_loud")
+    assert "Nothing to be done" in desk.run("audit_loud")
+    heard = desk.path / "work/audit/transcripts/loud.jsonl"
+    heard.parent.mkdir(parents=True)
+    digest = sha256_file(desk.result("loud", "one", "assistant_audio.wav"))
+    for text in ("something", "something else"):
+        row = {"wav_sha256": digest, "text": text, "avg_logprob": -0.2}
+        heard.write_text(json.dumps(row) + "\n", encoding="utf-8")
+        assert "Nothing to be done" not in desk.run("audit_loud")
+        assert "Nothing to be done" in desk.run("audit_loud")
+    heard.unlink()
+    assert "Nothing to be done" not in desk.run("audit_loud")
+    assert desk.calls("loud") == {"one": 1}
+
+
+def test_the_audit_of_what_there_is_chooses_its_models(desk):
+    desk.add_samples(["one"])
+    desk.add_model("loud")
+    desk.add_model("quiet", speak=False)
+    desk.run("results_loud")
+    summary = desk.path / "results/audit_now/summary.json"
+    for more, models in (((), ["loud"]), (("--config", "audit={models: [quiet]}"), ["quiet"])):
+        desk.run("audit_now", *more)
+        assert json.loads(summary.read_text(encoding="utf-8"))["models"] == models
+    assert "there is no model 'loudest'" in desk.run(
+        "audit_now", "--config", "audit={models: [loudest]}", ok=False
+    )

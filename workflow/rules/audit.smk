@@ -1,7 +1,8 @@
 # From published results to a verdict: metrics, rules, report.
 #
 # The audit of `audit` and `audit_<model>` waits for every result; `audit_now` judges what is there,
-# with what is missing counted as missing, and writes to results/audit_now, which nothing waits for.
+# with what is missing counted as missing, and writes to results/audit_now, which nothing waits for;
+# of the models that have results, or of those in config: audit.models.
 
 
 rule audit:
@@ -27,6 +28,7 @@ rule audit:
         models_file=AUDIT_MODELS_FILE,
         models=IN_ALL,
         options=audit_options,
+        evidence=lambda wildcards: evidence_there(IN_ALL),
     message:
         "audit of all models"
     shell:
@@ -43,7 +45,7 @@ rule audit_now:
     params:
         manifest=config["manifest"],
         models_file=AUDIT_MODELS_FILE,
-        models=list(MODELS),
+        models=models_now(),
         options=audit_options,
     message:
         "audit of what there is"
@@ -100,6 +102,7 @@ for name, entry in MODELS.items():
             models_file=AUDIT_MODELS_FILE,
             models=[name],
             options=audit_options,
+            evidence=lambda wildcards, model=name: evidence_there([model]),
         message:
             f"audit of {name}"
         shell:

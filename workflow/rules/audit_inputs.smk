@@ -1,5 +1,7 @@
 """How audit.smk starts the audit."""
 
+from hfd.files import sha256_file
+
 AUDIT_COMMAND = (
     '"$HFD_PYTHON" "$HFD_SCRIPTS"/audit.py --manifest {params.manifest:q} --work work'
     " --checks work/checks --models-file {params.models_file:q} --cache work/audit/players"
@@ -33,13 +35,35 @@ def audit_evidence(models):
 
 
 def audit_options(wildcards):
-    """Optional inputs of the audit, as command-line options, if they exist."""
-    found = {
-        "--deny": config["check"]["deny_list"],
-        "--transcripts": "work/audit/transcripts",
-        "--probes": "work/audit/probes",
-    }
-    return [f"{key}={path}" for key, path in found.items() if path and Path(path).exists()]
+    """Optional inputs of the audit, as command-line options; what is not there counts as none."""
+    deny = config["check"]["deny_list"]
+    given = ["--transcripts=work/audit/transcripts", "--probes=work/audit/probes"]
+    return given + ([f"--deny={deny}"] if deny and Path(deny).exists() else [])
+
+
+def evidence_there(models):
+    """Evidence that somebody made without config.yaml asking for it, by content.
+
+    A parameter, no input: when it appears, changes or goes, the audit is made anew, but an audit
+    never runs a model again because a probe of it has become old.
+    """
+    asked = set(audit_evidence(models))
+    kinds = ["transcripts/{}.jsonl", *(f"probes/{kind}/{{}}.json" for kind in PROBES)]
+    paths = [f"work/audit/{kind.format(model)}" for kind in kinds for model in models]
+    return [
+        f"{path} {sha256_file(path)}"
+        for path in paths
+        if path not in asked and Path(path).is_file()
+    ]
+
+
+def models_now():
+    """The models that `audit_now` judges: those that are named, or those that have results."""
+    chosen = config["audit"]["models"]
+    unknown = [name for name in chosen if name not in MODELS]
+    if unknown:
+        sys.exit(f"error: config/config.yaml: audit.models: there is no model {unknown[0]!r}")
+    return chosen or [name for name in MODELS if Path("results", name).is_dir()] or list(MODELS)
 
 
 def listener():
