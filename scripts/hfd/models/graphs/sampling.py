@@ -50,8 +50,9 @@ class Sampling:
             return logits.argmax(-1)
         top, tokens = torch.topk(logits / self.temperature, min(self.top_k, logits.shape[-1]))
         share = torch.softmax(top, dim=-1)
-        before = share.cumsum(-1) - share
-        kept = torch.where(before < self.top_p, share, 0).cumsum(-1)
+        kept = share.cumsum(-1)
+        if self.top_p < 1:
+            kept = torch.where(kept - share < self.top_p, share, 0).cumsum(-1)
         place = (kept <= draw[..., None] * kept[..., -1:]).sum(-1, keepdim=True)
         place = place.clamp(max=tokens.shape[-1] - 1)
         return tokens.gather(-1, place)[..., 0]

@@ -16,7 +16,7 @@ from torch import nn
 
 from hfd.models.graphs.attention import MASKED, static_attention
 from hfd.models.graphs.capture import Lane, Step
-from hfd.models.graphs.decoder import fuse, rms_norm, rotate, signed
+from hfd.models.graphs.decoder import rms_norm, rotate, signed
 from hfd.models.graphs.fused import Fused
 from hfd.models.tts.protocol import FRAME_SAMPLES, MAX_EMIT_FRAMES
 
@@ -44,7 +44,7 @@ class StreamDecoder:
         weight = decoder.pre_conv.conv.weight
         integers = {"dtype": torch.long, "device": weight.device}
         self._past = _Past(weight, slots)
-        self._layers = _Layers(decoder, self._past, length, lane is not None)
+        self._layers = _Layers(decoder, self._past, length)
         self._past.allocate()
         groups = decoder.config.num_quantizers
         self._codes = torch.zeros(groups, MAX_EMIT_FRAMES, **integers)
@@ -141,12 +141,11 @@ class _Past:
 class _Layers:
     """The decoder's own forward for the next frames of an utterance."""
 
-    def __init__(self, decoder: Any, past: _Past, length: int, compiled: bool) -> None:
+    def __init__(self, decoder: Any, past: _Past, length: int) -> None:
         self._decoder, self._past = decoder, past
         self._table = _code_table(decoder.quantizer)
         self._group_numbers = torch.arange(len(self._table), device=self._table.device)[:, None]
         self._transformer = _Transformer(decoder.pre_transformer, past, length)
-        self._snake = fuse(_snake) if compiled else _snake
         self._pieces: dict[nn.Module, int] = {}
         self._waves: dict[nn.Module, tuple[torch.Tensor, torch.Tensor]] = {}
         for module in decoder.modules():
@@ -206,7 +205,8 @@ class _Layers:
         return states + inner.transpose(1, 2)
 
     def _wave(self, module: nn.Module, states: torch.Tensor) -> torch.Tensor:
-        return self._snake(states, *self._waves[module])
+        alpha, inverse_beta = self._waves[module]
+        return states + inverse_beta * torch.sin(states * alpha).pow(2)
 
 
 class _Transformer:
@@ -268,10 +268,6 @@ class _Transformer:
         hidden = (distance < 0) | (distance >= self._window) | (frames < 0)
         bias = torch.zeros(hidden.shape, dtype=dtype, device=places.device)
         return bias.masked_fill(hidden, MASKED).repeat(group, 1)[None, None]
-
-
-def _snake(states: torch.Tensor, alpha: torch.Tensor, inverse_beta: torch.Tensor) -> torch.Tensor:
-    return states + inverse_beta * torch.sin(states * alpha).pow(2)
 
 
 def _code_table(quantizer: Any) -> torch.Tensor:

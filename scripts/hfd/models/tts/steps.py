@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from hfd.models.graphs.attention import causal_bias
 from hfd.models.graphs.decoder import StaticCache, decode, signed
+
+
+@dataclass(frozen=True)
+class Place:
+    """All that a pass needs to know of where its tokens stand.
+
+    Attributes:
+        positions: int64 [rows, n], without gaps.
+        rotation: cosines and signed sines, [rows, n, 1, width].
+        bias: mask over the slots that are read, [rows, 1, group * n, slots].
+    """
+
+    positions: torch.Tensor
+    rotation: tuple[torch.Tensor, torch.Tensor]
+    bias: torch.Tensor
 
 
 class Decoder:
@@ -17,7 +33,7 @@ class Decoder:
         cache: keys and values of all rows.
     """
 
-    def __init__(self, model: Any, length: int, rope_axes: int, rows: int, compiled: bool) -> None:
+    def __init__(self, model: Any, length: int, rope_axes: int, rows: int) -> None:
         """Take over the layers, norm and rotary embedding of a transformers decoder.
 
         Args:
@@ -26,11 +42,10 @@ class Decoder:
             rope_axes: 3 where the rotary embedding wants [3, 1, length] position ids, else 1. Text
                 and speech have the same position on all axes.
             rows: sequences side by side.
-            compiled: see `hfd.models.graphs.decoder.StaticCache`.
         """
         self._model = model
         self._length = length
-        self.cache = StaticCache(model, length, rows, compiled)
+        self.cache = StaticCache(model, length, rows)
         self._group = self.cache.heads // self.cache.shared
         places = torch.arange(length, device=self.cache.block.device)
         shape = (3, 1, length) if rope_axes == 3 else (1, length)
@@ -38,21 +53,21 @@ class Decoder:
         # [..., length, width] of any axis -> [length, 1, width]
         self._cos, self._sin = (part.flatten(0, -3)[0][:, None] for part in (cos, signed(sin)))
 
-    def __call__(
-        self, states: torch.Tensor, positions: torch.Tensor, read: int | None = None
-    ) -> torch.Tensor:
-        """Normed states, shape of `states` [rows, n, hidden].
+    def place(self, positions: torch.Tensor, read: int | None = None) -> Place:
+        """Where tokens at `positions` [rows, n] stand, which may be reused for any pass there.
 
-        Args:
-            states: inputs.
-            positions: int64 [rows, n], without gaps.
-            read: how many slots are read, all by default; what stands behind them is of no use.
+        `read` is how many slots are read, all by default; what stands behind them is of no use.
         """
-        count = positions.shape[1]
-        read = read or self._length
-        bias = causal_bias(positions[:, 0], count, read, self._group, states.dtype)
+        dtype, read = self.cache.block.dtype, read or self._length
+        bias = causal_bias(positions[:, 0], positions.shape[1], read, self._group, dtype)
         rotation = self._at(self._cos, positions), self._at(self._sin, positions)
-        return decode(self._model, states, rotation, positions, bias, self.cache)[0]
+        return Place(positions, rotation, bias)
+
+    def __call__(self, states: torch.Tensor, place: Place) -> torch.Tensor:
+        """Normed states of inputs `states`, both [rows, n, hidden]."""
+        return decode(self._model, states, place.rotation, place.positions, place.bias, self.cache)[
+            0
+        ]
 
     def _at(self, table: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
         """Rows of a table [length, 1, width] at `positions` [rows, n]: [rows, n, 1, width]."""

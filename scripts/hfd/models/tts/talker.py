@@ -8,7 +8,7 @@ to frame n + 1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -28,6 +28,9 @@ PROMPT = 16
 """Positions kept for a prompt, which has 9 or 10."""
 READS = (256, 512, 1024)
 """How many slots of the cache a talker step may read: as few as hold what is spoken."""
+ROWS = 8
+"""A GPU's batch has a multiple of so many rows: sums of another batch size are rounded otherwise,
+and what an utterance says would depend on how many others may speak. The rows cost little."""
 LEAST_CODES = 2
 """End-of-speech is not drawn before this many codes, as in the model's own generate."""
 
@@ -56,14 +59,20 @@ class QwenVoice:
     """One talker with several slots; see `hfd.models.tts.speech.Voice` for what is promised."""
 
     def __init__(
-        self, model: Any, tokenizer: Any, *, captured: bool, slots: int = 1, max_frames: int = 2048
+        self,
+        model: Any,
+        tokenizer: Any,
+        *,
+        captured: bool,
+        slots: int = 1,
+        max_frames: int = 2048,
     ) -> None:
         """Take over a loaded ``Qwen3TTSForConditionalGeneration``.
 
         Args:
             model: the model, on its device.
             tokenizer: its text tokenizer.
-            captured: record the steps as CUDA graphs, with compiled kernels (CUDA only).
+            captured: record the steps as CUDA graphs (CUDA only).
             slots: utterances spoken at a time.
             max_frames: frames of one talker session; sets the size of the key-value cache.
         """
@@ -79,30 +88,31 @@ class QwenVoice:
         self._random: dict[int, torch.Generator] = {}
         self._at, self._drawn = [0] * slots, [0] * slots  # positions and codes of each slot
         device = self._talker.codec_head.weight.device
+        self._rows = slots if device.type == "cpu" else -(-slots // ROWS) * ROWS
         lane = Lane.make(device) if captured else None
         with torch.inference_mode():
-            self._make_buffers(slots, device)
+            self._make_buffers(device)
             self._make_steps(lane)
             codec = model.speech_tokenizer.model.decoder
             self._codec = StreamDecoder(codec, slots, max_frames, lane)
 
-    def _make_buffers(self, slots: int, device: torch.device) -> None:
+    def _make_buffers(self, device: torch.device) -> None:
         """Make every buffer once; the steps read and write nothing else."""
         config = self._talker.config
         self._groups, vocabulary = config.num_code_groups, config.vocab_size
         integers = {"dtype": torch.long, "device": device}
         flags = {"dtype": torch.bool, "device": device}
         weight = self._talker.codec_head.weight
-        self._hidden = weight.new_zeros(slots, 1, config.hidden_size)
+        self._hidden = weight.new_zeros(self._rows, 1, config.hidden_size)
         self._sum = torch.zeros_like(self._hidden)
-        self._code = torch.zeros(slots, **integers)  # first code of the frame to come
-        self._codes = torch.zeros(slots, self._groups, **integers)
-        self._position = torch.zeros(slots, **integers)
-        self._seen = torch.zeros(slots, vocabulary, **flags)
+        self._code = torch.zeros(self._rows, **integers)  # first code of the frame to come
+        self._codes = torch.zeros(self._rows, self._groups, **integers)
+        self._position = torch.zeros(self._rows, **integers)
+        self._seen = torch.zeros(self._rows, vocabulary, **flags)
         # What the host sets for each frame.
-        self._side = torch.zeros(slots, **integers)
-        self._may_end, self._moves, self._makes = torch.zeros(3, slots, **flags)
-        self._draws = torch.zeros(slots, self._groups, device=device)
+        self._orders = torch.zeros(4, self._rows, **integers)  # moves, may end, makes, text side
+        self._draws = torch.zeros(self._rows, self._groups, device=device)
+        self._drawn_numbers = torch.zeros(self._rows, self._groups)
         # What the host sets for an opening: the prompt, and where it goes.
         self._row = torch.zeros(1, **integers)
         self._last = torch.zeros(1, **integers)
@@ -115,11 +125,17 @@ class QwenVoice:
         self._never = (self._ids[:vocabulary] >= vocabulary - CONTROL_CODES) & ~self._is_end
 
     def _make_steps(self, lane: Lane | None) -> None:
-        length, compiled = PROMPT + self.max_frames, lane is not None
+        length = PROMPT + self.max_frames
         talker, predictor = self._talker.model, self._predictor.model
-        self._talk = Decoder(talker, length, 3, self.slots, compiled)
-        self._open_talk = Decoder(talker, PROMPT, 3, 1, compiled)
-        self._guess = Decoder(predictor, self._groups, 1, self.slots, compiled)
+        self._talk = Decoder(talker, length, 3, self._rows)
+        self._open_talk = Decoder(talker, PROMPT, 3, 1)
+        self._open_place = self._open_talk.place(self._ids[None, :PROMPT])
+        self._guess = Decoder(predictor, self._groups, 1, self._rows)
+        # The first pass of a frame has two tokens, each of the others one.
+        spans = [(0, 2), *((place, place + 1) for place in range(2, self._groups))]
+        self._guess_places = [
+            self._guess.place(self._ids[start:end].expand(self._rows, -1)) for start, end in spans
+        ]
         state = [self._code, self._seen, self._hidden, self._position]
         self._opening = Step(self._open, lane, state)
         self._complete = Step(self._complete_codes, lane, [self._codes, self._sum])
@@ -136,7 +152,7 @@ class QwenVoice:
     @torch.inference_mode()
     def begin(self, slot: int, token: int, manner: Manner) -> None:
         self._random[slot] = torch.Generator().manual_seed(manner.seed)
-        self._draws[slot] = self._draw(slot)
+        self._draw([slot])
         self._drawn[slot] = 1
         self._codec.reset(slot)
         self._at[slot] = self._set_prompt(token, manner)
@@ -145,27 +161,22 @@ class QwenVoice:
 
     @torch.inference_mode()
     def step(self, moves: Mapping[int, Move | None]) -> set[int]:
-        flags = torch.zeros(3, self.slots, dtype=torch.bool)
-        sides = torch.zeros(self.slots, dtype=torch.long)
-        going = [(slot, move) for slot, move in moves.items() if move is not None]
-        for slot, move in going:
-            flags[0, slot] = True
-            flags[1, slot] = move.may_end and self._drawn[slot] >= LEAST_CODES
-            sides[slot] = self._side_id(move.side)
-            self._draws[slot] = self._draw(slot)
+        orders = torch.zeros(4, self._rows, dtype=torch.long)
+        orders[2, list(moves)] = 1
+        going = {slot: move for slot, move in moves.items() if move is not None}
+        for slot, move in going.items():
+            may_end = move.may_end and self._drawn[slot] >= LEAST_CODES
+            orders[[0, 1, 3], slot] = torch.tensor([1, int(may_end), self._side_id(move.side)])
             self._drawn[slot] += 1
-        flags[2, list(moves)] = True
-        self._moves.copy_(flags[0])
-        self._may_end.copy_(flags[1])
-        self._makes.copy_(flags[2])
+        self._orders.copy_(orders)
         if going:
-            self._side.copy_(sides)
-            last = max(self._at[slot] for slot, _ in going)
+            self._draw(going)
+            last = max(self._at[slot] for slot in going)
             self._advance[next(read for read in self._reads if read > last)]()
         self._complete()
         codes = self._codes.tolist()
-        ended = {slot for slot, _ in going if codes[slot][0] == self._end_id}
-        for slot, _ in going:
+        ended = {slot for slot in going if codes[slot][0] == self._end_id}
+        for slot in going:
             self._at[slot] += 1
         for slot in moves.keys() - ended:
             self._codec.add(slot, codes[slot])
@@ -181,7 +192,7 @@ class QwenVoice:
         """From a prompt to the hidden state and first code of one row."""
         codes = self._talker.model.codec_embedding(self._prompt_code)
         given = self._text(self._prompt_text) + codes.masked_fill(~self._has_code, 0.0)
-        states = self._open_talk(given[None], self._ids[None, :PROMPT])
+        states = self._open_talk(given[None], self._open_place)
         self._talk.cache.block[..., :PROMPT, :].index_copy_(
             1, self._row, self._open_talk.cache.block
         )
@@ -196,10 +207,10 @@ class QwenVoice:
 
     def _talker_step(self, read: int) -> None:
         """From the frame's codes and the text side to the next hidden state and first code."""
-        moves = self._moves
-        given = self._sum + self._text(self._side)[:, None]
-        hidden = self._talk(given, self._position[:, None], read)
-        banned = self._never | (self._is_end & ~self._may_end[:, None])
+        moves, may_end = self._orders[0].bool(), self._orders[1].bool()
+        given = self._sum + self._text(self._orders[3])[:, None]
+        hidden = self._talk(given, self._talk.place(self._position[:, None], read))
+        banned = self._never | (self._is_end & ~may_end[:, None])
         draw = self._draws[:, 0]
         code = self._sampling.pick(self._logits(hidden), draw, self._seen, banned)
         self._code.copy_(torch.where(moves, code, self._code))
@@ -211,20 +222,19 @@ class QwenVoice:
     def _complete_codes(self) -> None:
         """From hidden state and first code to all codes of the frame and their embeddings' sum."""
         model, heads = self._predictor.model, self._predictor.lm_head
-        embedded = self._talker.model.codec_embedding(self._code)[:, None]  # [slots, 1, size]
+        embedded = self._talker.model.codec_embedding(self._code)[:, None]  # [rows, 1, size]
         codes, total = [self._code], embedded
-        given, positions = torch.cat((self._hidden, embedded), dim=1), self._ids[:2]
-        for group in range(1, self._groups):
+        given = torch.cat((self._hidden, embedded), dim=1)
+        for group, place in enumerate(self._guess_places, 1):
             projected = self._predictor.small_to_mtp_projection(given)
-            hidden = self._guess(projected, positions.expand(self.slots, -1))
+            hidden = self._guess(projected, place)
             logits = heads[group - 1](hidden[:, -1]).float()
             code = self._sub_sampling.pick(logits, self._draws[:, group])
             codes.append(code)
             given = model.codec_embedding[group - 1](code)[:, None]
-            positions = self._ids[group + 1 : group + 2]
             total = total + given
         self._codes.copy_(torch.stack(codes, dim=1))
-        self._sum.copy_(torch.where(self._makes[:, None, None], total, self._sum))
+        self._sum.copy_(torch.where(self._orders[2].bool()[:, None, None], total, self._sum))
 
     def _logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """Of the first code, float32 [rows, codes], from states [rows, 1, hidden]."""
@@ -236,9 +246,11 @@ class QwenVoice:
 
     # -- on the host -------------------------------------------------------------------------
 
-    def _draw(self, slot: int) -> torch.Tensor:
-        """Numbers in [0, 1) for the codes of a frame, the same on every device."""
-        return torch.rand(self._groups, generator=self._random[slot])
+    def _draw(self, slots: Iterable[int]) -> None:
+        """Numbers in [0, 1) for the codes of each slot's frame, the same on every device."""
+        for slot in slots:
+            torch.rand(self._groups, generator=self._random[slot], out=self._drawn_numbers[slot])
+        self._draws.copy_(self._drawn_numbers)
 
     def _side_id(self, side: int) -> int:
         special = {PAD: self._config.tts_pad_token_id, END: self._config.tts_eos_token_id}
