@@ -116,7 +116,7 @@ test-peers: .venv-peers/done .venv-realtime/test.done ## HFD_PEERS=folder of clo
 	@test -d "$(HFD_PEERS)" || { echo "Set HFD_PEERS to a folder of clones: see docs/proof.md"; exit 1; }
 	HFD_PEERS=$(abspath $(HFD_PEERS)) .venv-peers/bin/python -m pytest tests/peers
 	HFD_PEERS=$(abspath $(HFD_PEERS)) $(MINICPMO_PYTHON) -m pytest -m peers tests/models/minicpmo tests/models/gander
-	HFD_PEERS=$(abspath $(HFD_PEERS)) .venv-realtime/bin/python -m pytest -m peers tests/models/realtime
+	HFD_PEERS=$(abspath $(HFD_PEERS)) .venv-realtime/bin/python -m pytest -m peers tests/models/realtime tests/contract -k "realtime"
 
 # Snakemake's Slurm plugin slows every start, so it has an environment of its own.
 .venv-slurm/done: requirements/slurm.txt requirements/dev.txt

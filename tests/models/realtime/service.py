@@ -21,6 +21,16 @@ from websockets.asyncio.server import serve
 from websockets.exceptions import ConnectionClosed
 
 KEY = "sk-right"
+MISBEHAVIOURS = (
+    "close_1000",
+    "close_1008",
+    "close_1011",
+    "drop",
+    "garbage",
+    "binary",
+    "huge",
+    "error",
+)
 RATE = 24_000
 
 
@@ -312,10 +322,13 @@ class Live(Service):
                 await self.say(
                     type="session.output_audio.delta", delta=b64(self.stall.pop(0).tobytes())
                 )
-        if self.mode == "error" and seconds > 0.5 and not self.begun:
+        if self.mode in MISBEHAVIOURS and seconds > 0.5 and not self.begun:
             self.begun = True
-            await self.say(type="error", event_id="e",
-                           error={"type": "x", "code": "server_error", "message": KEY})  # fmt: skip
+            await self.misbehave_or_answer()
+
+    async def error(self, code, text):
+        error = {"type": "x", "code": code, "message": text}
+        await self.say(type="error", event_id="e", error=error)
 
 
 class Gemini(Service):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -170,6 +171,17 @@ def test_a_budget_ends_a_run_and_outlives_its_worker(tmp_path, monkeypatch):
     Budget(path).check()
 
 
+def test_a_damaged_ledger_is_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "money.yaml"
+    path.write_text("max_minutes: 1")
+    Budget(path).spend(0.5, {})
+    with Path("logs/budgets/money.jsonl").open("a") as ledger:
+        ledger.write('{"minutes": 0.')
+    with pytest.raises(HfdError, match=r"money\.jsonl:2: is no line of a ledger"):
+        Budget(path).check()
+
+
 @pytest.mark.parametrize("text", ["max_cost_usd: 1", "max_hours: 1", "- 1", "{"])
 def test_a_budget_that_cannot_be_kept_is_refused(tmp_path, text):
     path = tmp_path / "money.yaml"
@@ -196,6 +208,8 @@ WRONG = [
     ({"url": "https://x"}, "settings.url"),
     ({"url": "ws://127.0.0.1:{port}/x"}, "settings.url: has no port"),
     ({"api_key": "sk-1"}, "settings.api_key: is no setting"),
+    ({"url": "wss://x/v1?model=m&key=sk-1"}, "settings.url: holds a key"),
+    ({"url": "wss://me:sk-1@x/v1"}, "settings.url: holds a key"),
     ({"frame_fps": 9}, "settings.frame_fps"),
     ({"dialect": "openai_live", "frame_fps": 1}, "settings.frame_fps: .*takes no video"),
     ({"turn_detection": {"type": "server_vad", "create_response": False}}, "create_response"),

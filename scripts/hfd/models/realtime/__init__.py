@@ -71,6 +71,8 @@ class RealtimeModel(DuplexModel):
 
     def load(self) -> Identity:
         self._key()
+        if self._budget is not None:
+            self._budget.check()
         if self._server is not None:
             self._server.launch()
             self._server.wait_ready()

@@ -66,14 +66,28 @@ class Budget:
             )
 
     def spent(self) -> tuple[float, float]:
-        """Minutes and dollars of all sessions so far."""
+        """Minutes and dollars of all sessions so far.
+
+        Raises:
+            HfdError: the ledger is damaged.
+        """
         try:
             lines = self._ledger.read_text(encoding="utf-8").splitlines()
         except FileNotFoundError:
             lines = []
-        sessions = [json.loads(line) for line in lines]
-        minutes = sum(session["minutes"] for session in sessions)
-        return minutes, sum(self._cost(s["minutes"], s["used"]) for s in sessions)
+        minutes = dollars = 0.0
+        for number, line in enumerate(lines, 1):
+            try:
+                session = json.loads(line)
+                minutes += session["minutes"]
+                dollars += self._cost(session["minutes"], session["used"])
+            except (ValueError, KeyError, TypeError) as error:
+                raise HfdError(
+                    "is no line of a ledger",
+                    file=f"{self._ledger}:{number}",
+                    remedy="Mend it by hand: without it nobody knows what was spent",
+                ) from error
+        return minutes, dollars
 
     def check(self) -> None:
         """Whether another session may begin.

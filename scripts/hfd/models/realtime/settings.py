@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Annotated, Any, Literal
+from urllib.parse import parse_qsl, urlsplit
 
 from hfd.errors import HfdError
 from hfd.media_time import FPS
 from hfd.models.servers import ServerSpec
 from hfd.models.settings import Range, make_settings, wrong_setting
 
+_SECRET_NAMES = {"key", "api_key", "apikey", "api-key", "token", "access_token", "auth_token"}
 Seconds = Annotated[float, Range(0, 7200)]
 
 
@@ -121,6 +123,13 @@ def read_settings(given: Mapping[str, Any]) -> Settings:
     settings = make_settings(Settings, given)
     if not settings.url.startswith(("ws://", "wss://")):
         raise wrong_setting("settings.url", settings.url, "Write ws://… or wss://…")
+    parts = urlsplit(settings.url)
+    if parts.username or parts.password or _SECRET_NAMES & {n for n, _ in parse_qsl(parts.query)}:
+        raise HfdError(
+            "holds a key, and settings are written into every result",
+            field="settings.url",
+            remedy="Take it out, and name an environment variable in settings.api_key_env",
+        )
     for name in settings.servers:
         if name != "server":
             place = f"settings.servers.{name}"

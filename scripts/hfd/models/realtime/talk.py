@@ -271,17 +271,28 @@ class Talk:
 
     async def _end(self) -> str:
         """Wait until nothing is open, nothing is left to be heard, and nothing more comes."""
-        input_clock = self._traits.input_clock or self._media_clock is not None
+        if self._media_clock is not None:
+            return "input_clock_stopped"  # every unit was acknowledged after all that came of it
         while True:
             if self._closed and self._answers.open and not self._finished:
                 raise self._link.failure("socket_lost", "closed while an answer was open")
             if self._finished or self._closed:
                 return self._finished or "server_closed"
             quiet_s = time.monotonic() - max(self._answers.last_meant, self._units.ended or 0.0)
-            over = input_clock or not (self._answers.open or self._listener.left_s > 0)
-            if over and quiet_s >= self._settings.idle_s:
-                return "input_clock_stopped" if input_clock else "idle"
+            if quiet_s >= self._settings.idle_s and not self._awaits_more():
+                return "input_clock_stopped" if self._traits.input_clock else "idle"
             await asyncio.sleep(WATCH_S)
+
+    def _awaits_more(self) -> bool:
+        """Whether an answer is open or still to be heard.
+
+        Of a complete answer that plays on beyond all limits nothing is lost by not waiting.
+        """
+        if self._traits.input_clock:
+            return False
+        since_end_s = time.monotonic() - (self._units.ended or 0.0)
+        has_time = since_end_s + 2 * self._settings.idle_s < self._settings.drain_max_s
+        return bool(self._answers.open) or (self._listener.left_s > 0 and has_time)
 
     async def _say_goodbye(self) -> None:
         """Close in order; a server that does not answer is left within `GOODBYE_S`.

@@ -111,8 +111,8 @@ class VllmOmni(OpenAIEvents):
             case "response.created":
                 return [AnswerBegan(str(event.get("response_id") or event["response"]["id"]))]
             case "response.listen" | "response.speak" as name:
-                own = ("type", "event_id", "session_id", "server_event_seq")
-                detail = {key: value for key, value in event.items() if key not in own}
+                named = ("response_id", "item_id", "epoch")
+                detail = {key: event[key] for key in named if key in event}
                 return [Decision("listen" if name == "response.listen" else "speak", detail)]
             case "output_audio_buffer.cleared":
                 return [Interrupted(str(event.get("response_id") or ""))]
