@@ -97,7 +97,7 @@ def talk(service, compiled, tmp_path, monkeypatch):  # noqa: F811
     """Run one sample against a reference service."""
     monkeypatch.chdir(tmp_path)
 
-    def run(dialect, mode="honest", pictures=10, **more):
+    def run(dialect, mode="honest", pictures=8, **more):
         out = tmp_path / "out"
         out.mkdir(exist_ok=True)
         video = compiled(f"{pictures}.mp4", pictures)

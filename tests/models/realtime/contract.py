@@ -25,7 +25,7 @@ def reference(dialect, variable, folder):
     """The reference service of a dialect, with a key in the environment."""
     with services(folder) as port, pytest.MonkeyPatch.context() as patch:
         patch.setitem(os.environ, variable, KEY)
-        yield settings_for(dialect, port, "quick", idle_s=0.3)
+        yield settings_for(dialect, port, "quick", idle_s=0.2)
 
 
 @contextmanager
@@ -50,7 +50,7 @@ def case(dialect, variable, deterministic=True):
         "realtime",
         partial(reference, dialect, variable),
         deterministic=deterministic,
-        media_s=0.8,
+        media_s=0.6,
         marks=(pytest.mark.realtime,),
     )
 

@@ -155,7 +155,7 @@ def test_a_misbehaving_server_fails_the_sample_by_name_and_leaves_no_key(
     talk, tmp_path, dialect, mode, reason
 ):
     with pytest.raises(SampleFailure, match=f"^{reason}") as caught:
-        talk(dialect, mode, pictures=6, record=True, drain_max_s=2.0)
+        talk(dialect, mode, pictures=4, record=True, drain_max_s=2.0)
     assert not (tmp_path / "out" / "result.json").exists()
     assert KEY not in str(caught.value)
     no_key_is_left(tmp_path)

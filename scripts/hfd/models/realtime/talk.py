@@ -181,7 +181,16 @@ class Talk:
         return messages
 
     def _send_soon(self, message: Message) -> None:
-        self._exchange.spawn(self._link.send(message), PEER)
+        if not self._said_goodbye:
+            self._exchange.spawn(self._send_aside(message), PEER)
+
+    async def _send_aside(self, message: Message) -> None:
+        """Send what needs no answer: a server that has closed in order need not hear it."""
+        try:
+            await self._link.send(message)
+        except SampleFailure:
+            if not self._link.closed_in_order:
+                raise
 
     # -- in ----------------------------------------------------------------------------------
 
@@ -306,7 +315,7 @@ class Talk:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(GOODBYE_S):
                 for message in goodbye:
-                    await self._link.send(message)
+                    await self._send_aside(message)
                 while goodbye and not (self._finished or self._closed or self.failure):
                     await asyncio.sleep(WATCH_S)
 
