@@ -31,8 +31,7 @@ def test_an_answer_is_recorded_with_its_voice_and_its_times(talk, dialect):
     assert run.result["text"] == ("Hello" if dialect == "openai_live" else SAID)
     assert run.result["clock"] == "arrival" and run.result["voice_origin"] == "native_talker"
     assert 0.5 <= run.result["first_audio_s"] < 1.0
-    audible = np.flatnonzero(wav(run) > 33)
-    assert (audible[-1] - audible[0]) / 24_000 == pytest.approx(1.0, abs=0.01)
+    assert np.count_nonzero(wav(run) > 33) / 24_000 == pytest.approx(1.0, abs=0.02)
     due = {line["unit"]: line["due"] for line in run.trace if line["kind"] == "input"}
     for line in run.trace:
         if line["kind"] in ("text", "audio"):
@@ -40,11 +39,9 @@ def test_an_answer_is_recorded_with_its_voice_and_its_times(talk, dialect):
     detail = run.provenance["model"]["detail"]
     assert detail["black_box"] and detail["audio_only"]
     assert detail["full_duplex"] == ("native" if dialect == "openai_live" else "vad_gated")
-    stopped = dialect == "openai_live"
-    assert run.result["end_reason"] == {
-        "openai_live": "input_clock_stopped", "qwen": "server_done"
-    }.get(dialect, "idle")  # fmt: skip
-    assert run.end["wire_lag_ms"]["p95"] < 200 and not run.result["truncated"], stopped
+    ends = {"openai_live": "input_clock_stopped", "qwen": "server_done"}
+    assert run.result["end_reason"] == ends.get(dialect, "idle")
+    assert run.end["wire_lag_ms"]["max"] < 500 and not run.result["truncated"]
 
 
 @pytest.mark.parametrize("dialect", ["openai", "qwen", "gemini"])
