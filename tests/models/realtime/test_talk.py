@@ -27,7 +27,7 @@ def wav(run):
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_an_answer_is_recorded_with_its_voice_and_its_times(talk, dialect):
-    run = talk(dialect)
+    run = talk(dialect, pictures=10)
     assert run.result["text"] == ("Hello" if dialect == "openai_live" else SAID)
     assert run.result["clock"] == "arrival" and run.result["voice_origin"] == "native_talker"
     assert 0.5 <= run.result["first_audio_s"] < 1.0
