@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import random
 import subprocess
 import sys
 import time
@@ -270,7 +272,7 @@ def test_a_choice_that_cannot_be_is_refused_by_name(client, config, code):
 
 
 @pytest.mark.realtime
-def test_a_client_that_leaves_after_its_text_frees_the_talker_at_once(client):
+def test_a_client_that_leaves_after_its_text_frees_the_talker_at_once(client, servers):
     gone, other = client(), client()
     gone.send("input.text", seq=0, text="∞")
     for seq in range(1, 200):  # a thousand frames, 12 s
@@ -283,6 +285,44 @@ def test_a_client_that_leaves_after_its_text_frees_the_talker_at_once(client):
     other.send("input.done")
     assert other.until("session.done")[-2]["frames"] == 2
     assert time.monotonic() - began < 2
+    assert "Traceback" not in servers["tone"].log.read_text()
+
+
+def _random_message(chance):
+    """Something like what a client says, with a value that does not belong there."""
+    values = [None, True, 1.5, -1, 2**64, 10**30, "", "x", "\ud800", "\0", [], [65], {}, [[0]]]
+    message = {"type": chance.choice(["input.text", "input.flush", "input.done", "input.cancel"])}
+    if message["type"] == "input.text":
+        message |= {"seq": chance.randrange(4), "text": chance.choice("ab∞")}
+    if chance.random() < 0.5:
+        keys = ["type", "seq", "text", "token_ids"]
+        message[chance.choice(keys)] = chance.choice(values)
+    raw = json.dumps(message)
+    if chance.random() < 0.2:
+        place = chance.randrange(len(raw))
+        raw = raw[:place] + chance.choice(["", "}", '"', "\\u", "9" * 5000]) + raw[place:]
+    return raw.encode() if chance.random() < 0.1 else raw
+
+
+def test_clients_that_say_anything_and_leave_at_any_time_cost_nobody_else(client, servers):
+    chance = random.Random(7)
+    for _ in range(60):
+        one = client()
+        with contextlib.suppress(ConnectionClosed):
+            for _ in range(chance.randrange(8)):
+                one.socket.send(_random_message(chance))
+            if chance.random() < 0.5:
+                one.socket.socket.close()
+            else:
+                with contextlib.suppress(TimeoutError):
+                    while one.next(0.05)["type"] != "error":
+                        pass
+                one.socket.close()
+    last = client()
+    last.send("input.text", seq=0, text="x")
+    last.send("input.done")
+    assert last.until("session.done")[-2]["frames"] == 2
+    assert "Traceback" not in servers["tone"].log.read_text()
 
 
 def test_after_the_end_of_its_text_a_client_may_cancel_and_say_nothing_else(client):

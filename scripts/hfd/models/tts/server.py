@@ -180,7 +180,11 @@ class Utterance:
         done["starved_s"] = round(outcome.starved_s, 3)
         header = {"type": protocol.AUDIO_DONE, "utterance": self.number}
         self._outbox.put(header | {"samples": self._samples, **done})
-        self._outbox.after(lambda: self.outcome.set_result(outcome))
+        self._outbox.after(lambda: self._tell(outcome))
+
+    def _tell(self, outcome: Outcome) -> None:
+        if not self.outcome.done():  # else its session is over and waits no more
+            self.outcome.set_result(outcome)
 
 
 class Outbox:
