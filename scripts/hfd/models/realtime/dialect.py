@@ -74,9 +74,22 @@ class Dialect(ABC):
         settings: the model's settings.
         seed: the sample's seed, for services that take one.
         traits: set by the subclass, in its class or in its constructor.
+        families: first words of the event names that belong to the dialect, with a meaning for us
+            or without. A server of whose events none has one speaks something else.
     """
 
     traits: Traits
+    families: tuple[str, ...] = (
+        "conversation",
+        "error",
+        "input_audio_buffer",
+        "output_audio_buffer",
+        "playback",
+        "rate_limits",
+        "response",
+        "session",
+        "transcription",
+    )
 
     def __init__(self, settings: Settings, seed: int = 0) -> None:
         """Take the settings and the sample's seed.

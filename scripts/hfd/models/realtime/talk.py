@@ -77,6 +77,7 @@ class Talk:
         self._closed = False
         self._over = self._said_goodbye = False
         self._last_fact = time.monotonic()
+        self._understood = False
         self._processed = -1
         self._acknowledged = asyncio.Event()
         self._others = Names()
@@ -205,6 +206,7 @@ class Talk:
     def _take(self, fact: said.Fact) -> None:
         if not isinstance(fact, said.Other | said.Usage):
             self._last_fact = time.monotonic()
+            self._understood |= not isinstance(fact, said.Opened)
         match fact:
             case said.Processed(index):
                 self._processed = max(self._processed, index)
@@ -273,6 +275,7 @@ class Talk:
         self._units.end()
         await self._exchange.unless_failed(self._sending)
         end_reason = await self._exchange.unless_failed(self._end())
+        self._refuse_if_nothing_was_known()
         truncated = self._truncated(end_reason)
         await self._exchange.unless_failed(self._say_goodbye())
         self._over = True
@@ -302,6 +305,18 @@ class Talk:
         since_end_s = time.monotonic() - (self._units.ended or 0.0)
         has_time = since_end_s + 2 * self._settings.idle_s < self._settings.drain_max_s
         return bool(self._answers.open) or (self._listener.left_s > 0 and has_time)
+
+    def _refuse_if_nothing_was_known(self) -> None:
+        """A server that speaks another dialect has not been silent: it was not understood."""
+        names = self._others.record()
+        foreign = [name for name in names if not name.startswith(self._dialect.families)]
+        if foreign and not self._understood:
+            seen = ", ".join(f"{name} ({names[name]})" for name in foreign)
+            raise self._link.failure(
+                "unknown_events",
+                f"nothing came that this dialect knows, but: {seen}",
+                remedy="Look at the messages with record: true; another dialect may fit",
+            )
 
     async def _say_goodbye(self) -> None:
         """Close in order; a server that does not answer is left within `GOODBYE_S`.

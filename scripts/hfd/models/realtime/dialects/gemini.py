@@ -34,6 +34,8 @@ AUDIO_ONLY_S, WITH_VIDEO_S = 900.0, 120.0
 class Gemini(Dialect):
     """`setup` once; `realtimeInput` for sound and video; several facts in one message."""
 
+    families = ("serverContent", "sessionResumptionUpdate", "toolCall", "voiceActivity")
+
     def __init__(self, settings: Settings, seed: int = 0) -> None:
         super().__init__(settings, seed)
         with_video = settings.frame_rate() > 0

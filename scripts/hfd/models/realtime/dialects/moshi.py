@@ -21,6 +21,7 @@ _BYTE_PIECE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 class Moshi(Dialect):
     """80 ms units as Ogg-Opus pages at 24 kHz."""
 
+    families = tuple(_NAMES.values())
     traits = Traits(
         unit_samples=1280,
         input_rate=24_000,
