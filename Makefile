@@ -126,7 +126,7 @@ test-peers: .venv-peers/done .venv-realtime/test.done ## HFD_PEERS=folder of clo
 
 test-system: .venv-slurm/done .venv-roma/done ## faults on a real Slurm of one node; needs root and Debian packages
 	tests/system/install.sh
-	.venv-slurm/bin/python -m pytest -m system tests/system tests/judge
+	.venv-slurm/bin/python -m pytest -m system tests/system tests/judge tests/test_environments.py
 
 bench: .venv/dev.done ## what the workflow itself costs
 	$(BIN)/python benchmarks/reader.py

@@ -17,8 +17,14 @@ min_version("9.0")
 include: "workflow/rules/config_files.smk"
 
 
-configfile: "config/config.yaml"
-configfile: "config/models.yaml"
+if HOLDS_KEYS.get("config/config.yaml", True):  # all of its keys have defaults
+
+    configfile: "config/config.yaml"
+
+
+if HOLDS_KEYS.get("config/models.yaml", True):
+
+    configfile: "config/models.yaml"
 
 
 include: "workflow/rules/common.smk"
@@ -43,3 +49,7 @@ rule all:
         models=", ".join(IN_ALL),
     message:
         "every result of {params.models}"
+
+
+if workflow.is_main_process:
+    add_checks(workflow, STARTS)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
 from hfd.errors import run_cli
-from hfd.jobs.schedule import Schedule
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--config", required=True, help="Snakemake's configuration, as JSON")
-    args = parser.parse_args(argv)
-    print(Schedule(json.loads(args.config), Path(), plan_anew=True).table())
+    argparse.ArgumentParser(description=__doc__).parse_args(argv)
+    from hfd.jobs.schedule import Schedule
+    from hfd.jobs.spec import environment_config
+
+    config = environment_config()
+    print(Schedule(config, Path(), plan_anew=True).table(config["models"]))
 
 
 if __name__ == "__main__":

@@ -23,11 +23,11 @@ from hfd.duplex.model import DuplexModel
 from hfd.errors import HfdError, run_cli
 from hfd.files import write_json
 from hfd.jobs.spec import ModelSpec
+from hfd.jobs.worker import make_model
 from hfd.judge.probe import needle_reach, overall, prefix_invariance
 from hfd.judge.trace import Trace, read_trace
 from hfd.judge.verdict import Verdict, unknown
 from hfd.media_time import SAMPLE_RATE
-from hfd.models.registry import create_model
 from hfd.stream.run import Run
 from hfd.stream.session import run_sample
 
@@ -37,12 +37,12 @@ AUDIBLE = 300
 
 def main(argv: list[str] | None = None) -> int:
     args = _parser().parse_args(argv)
-    spec = ModelSpec.from_json(args.spec)
+    spec = ModelSpec.from_environment(args.model)
     samples = [s for s in read_manifest(args.manifest, args.root) if s.adapter is not None]
     chosen = sorted(samples, key=lambda s: s.task != "hesitation")[: args.samples]
     if not chosen:
         raise HfdError("has no sample with an adapter to probe", file=args.manifest)
-    model = create_model(spec.module, spec.settings, spec.name)
+    model = make_model(spec)
     identity = model.load()
     bench = Bench(model, Run(spec.name, spec.module, spec.settings, spec.seed, identity))
     try:
@@ -155,7 +155,7 @@ def with_sound(source: Path, sound: np.ndarray, target: Path) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("kind", choices=KINDS)
-    parser.add_argument("--spec", required=True, help="the model's spec as one line of JSON")
+    parser.add_argument("--model", required=True, help="its name in $HFD_CONFIG")
     parser.add_argument("--manifest", type=Path, default=Path("data/manifest.jsonl"))
     parser.add_argument("--root", type=Path, default=Path(), help="folder of the manifest's paths")
     parser.add_argument("--samples", type=int, default=3, help="how many samples; default 3")

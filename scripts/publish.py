@@ -13,8 +13,9 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", required=True)
     parser.add_argument("--sample", required=True)
+    parser.add_argument("--ticket", type=Path, required=True, help="of the sample's shard")
     args = parser.parse_args(argv)
-    publish(Store(Path(), args.model), args.sample)
+    publish(Store(Path(), args.model), args.sample, args.ticket)
 
 
 if __name__ == "__main__":

@@ -9,11 +9,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-import yaml
-
 from hfd.errors import HfdError, run_cli
-from hfd.jobs.spec import ModelSpec
-from hfd.jobs.standalone import add_common_options, parse_settings, run_standalone
+from hfd.jobs.options import add_common_options, parse_settings
 
 MODELS_FILE = Path(__file__).parents[1] / "config" / "models.yaml"
 
@@ -26,6 +23,11 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--models-file", type=Path, default=MODELS_FILE)
     add_common_options(parser)
     args = parser.parse_args(argv)
+    import yaml
+
+    from hfd.jobs.spec import ModelSpec
+    from hfd.jobs.standalone import run_standalone
+
     models = yaml.safe_load(args.models_file.read_text(encoding="utf-8"))["models"]
     if args.model not in models:
         raise HfdError(
@@ -36,7 +38,14 @@ def main(argv: list[str] | None = None) -> int:
         )
     entry = models[args.model]
     settings = {**entry.get("settings", {}), **parse_settings(args.set)}
-    return run_standalone(ModelSpec(args.model, entry["module"], settings, args.seed), args)
+    spec = ModelSpec(
+        args.model,
+        entry["module"],
+        settings,
+        args.seed,
+        module_path=entry.get("module_path") or str(args.models_file.parent),
+    )
+    return run_standalone(spec, args)
 
 
 if __name__ == "__main__":

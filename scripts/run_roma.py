@@ -8,8 +8,7 @@ from __future__ import annotations
 import argparse
 
 from hfd.errors import run_cli
-from hfd.jobs.spec import ModelSpec
-from hfd.jobs.standalone import add_common_options, parse_settings, run_standalone
+from hfd.jobs.options import add_common_options, parse_settings
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -18,6 +17,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--two-stage", action="store_true", help="listen, then speak (always so)")
     add_common_options(parser)
     args = parser.parse_args(argv)
+    from hfd.jobs.spec import ModelSpec
+    from hfd.jobs.standalone import run_standalone
+
     settings = {"model_path": args.model_path, **parse_settings(args.set)}
     return run_standalone(ModelSpec("roma", "roma", settings, args.seed), args)
 

@@ -65,5 +65,8 @@ def run_cli(main: Callable[[list[str] | None], int | None]) -> None:
     except HfdError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(130)
     except BrokenPipeError:
         sys.exit(1)

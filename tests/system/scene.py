@@ -14,12 +14,12 @@ from typing import Any
 from hfd.jobs.lease import is_dead
 from hfd.jobs.store import FILES, Store, verify
 from tests.system.cluster import ACCOUNT, Cluster
-from tests.workflow.desk import REPO, Desk, Started
+from tests.workflow.desk import Desk, Started
+from tests.workflow.repository import AUTHOR, clone_repository
 
 NAMES = [f"s{number:02d}" for number in range(8)]
 SHARDS = 2
 """Shards of one model that runs until it is struck: the pilot's four samples, the other four."""
-AUTHOR = ("-c", "user.name=test", "-c", "user.email=test@localhost")
 FAST = ("--slurm-init-seconds-before-status-checks=2", "--seconds-between-status-checks=2")
 """For jobs of seconds."""
 
@@ -46,19 +46,30 @@ class Fault:
 
 @dataclass
 class Table:
-    """The table at the end of a page of docs/; a row that is measured again takes its place."""
+    """The table at the end of a page of docs/; a row that is measured again takes its place.
 
-    path: Path
+    A run of the tests changes no tracked file: the page with the new rows is written beside the
+    test's files, or into the folder that ``$HFD_TABLES`` names (``HFD_TABLES=docs`` renews them).
+
+    Attributes:
+        page: the page in docs/.
+        folder: where the new page is written.
+    """
+
+    page: Path
+    folder: Path
     rows: dict[str, str] = field(default_factory=dict)
 
     def add(self, name: str, *cells: object) -> None:
         self.rows[name] = f"| {' | '.join(map(str, (name, *cells)))} |"
 
     def write(self) -> None:
-        text = self.path.read_text(encoding="utf-8")
+        text = self.page.read_text(encoding="utf-8")
         head, rule, old = text.rpartition("---|\n")
         rows = {line.split(" | ")[0][2:]: line for line in old.splitlines()} | self.rows
-        self.path.write_text(head + rule + "\n".join(rows.values()) + "\n", encoding="utf-8")
+        target = Path(os.environ.get("HFD_TABLES", self.folder)) / self.page.name
+        target.write_text(head + rule + "\n".join(rows.values()) + "\n", encoding="utf-8")
+        print(f"measured rows: {target}")
 
 
 @dataclass
@@ -168,19 +179,6 @@ class Scene:
             except Exception:
                 if path.exists():  # else it was withdrawn to be published anew
                     raise
-
-
-def clone_repository(clone: Path) -> Path:
-    """This repository's files, committed to a repository of their own.
-
-    As they are, changes too; it works where this is an unpacked archive or somebody else's clone.
-    """
-    subprocess.run(["git", "init", "--quiet", clone], check=True)
-    here = ["git", f"--git-dir={clone / '.git'}", f"--work-tree={REPO}"]
-    subprocess.run([*here, "add", "--all"], cwd=REPO, check=True)
-    subprocess.run([*here, *AUTHOR, "commit", "--quiet", "--message=clone"], cwd=REPO, check=True)
-    subprocess.run(["git", "-C", clone, "reset", "--quiet", "--hard"], check=True)
-    return clone
 
 
 def in_hand(

@@ -38,7 +38,7 @@ def test_1024_samples_through_four_cards(cluster: Cluster, tmp_path):
     assert "Nothing to be done" in desk.run(f"results_{MODEL}", *FAST)
     again_s = time.monotonic() - began
     assert again_s <= 15
-    table = Table(REPO / "docs" / "load.md")
+    table = Table(REPO / "docs" / "load.md", tmp_path)
     table.add("sbatch calls", submitted)
     table.add("model loads", loads)
     table.add("wall time", f"{wall_s:.0f} s")

@@ -18,8 +18,9 @@ import yaml
 from hfd.jobs.plan import read_plan
 from hfd.jobs.store import Store
 from tests.system.cluster import ACCOUNT, Cluster
-from tests.system.scene import Table, clone_repository, in_hand, results_are_whole
+from tests.system.scene import Table, in_hand, results_are_whole
 from tests.workflow.desk import REPO, Started
+from tests.workflow.repository import clone_repository
 
 pytestmark = [pytest.mark.system, pytest.mark.realtime]
 

@@ -78,8 +78,25 @@ class Started:
 
     def workers(self) -> list[psutil.Process]:
         """The worker processes of its shards."""
-        found = psutil.Process(self.process.pid).children(recursive=True)
-        return [p for p in found if p.name() != "bash" and "infer.py" in " ".join(p.cmdline())]
+        try:
+            found = psutil.Process(self.process.pid).children(recursive=True)
+        except psutil.NoSuchProcess:  # it has ended
+            return []
+        return [process for process in found if _is_worker(process)]
+
+
+def _shipped_models() -> dict[str, Any]:
+    """The repository's own models, which every user's configuration has; not part of `all`."""
+    shipped = yaml.safe_load((REPO / "config" / "models.yaml").read_text(encoding="utf-8"))
+    return {name: entry | {"in_all": False} for name, entry in shipped["models"].items()}
+
+
+def _is_worker(process: psutil.Process) -> bool:
+    """Whether it is a living worker; one that ends meanwhile, or waits to be reaped, is none."""
+    try:
+        return process.name() != "bash" and "infer.py" in " ".join(process.cmdline())
+    except (psutil.NoSuchProcess, psutil.ZombieProcess):
+        return False
 
 
 @dataclass
@@ -139,7 +156,8 @@ class Desk:
         folder = self.path / "config"
         folder.mkdir(exist_ok=True)
         (folder / "config.yaml").write_text(yaml.safe_dump(self.config or {"pilot_n": 2}))
-        (folder / "models.yaml").write_text(yaml.safe_dump({"models": self.models}))
+        models = {"models": _shipped_models() | self.models}
+        (folder / "models.yaml").write_text(yaml.safe_dump(models))
 
     def start(self, *args: str, environment: Mapping[str, str] = MappingProxyType({})) -> Started:
         """Start Snakemake in the folder; what it prints goes to a file, so that no pipe fills."""

@@ -2,6 +2,7 @@
 
 import random
 import time
+from contextlib import suppress
 
 import psutil
 
@@ -15,7 +16,8 @@ def _kill(run: Started, rng: random.Random) -> None:
     main, workers = psutil.Process(run.process.pid), run.workers()
     victims = rng.choice([[main], workers, [main, *workers], [*workers, main]]) or [main]
     for victim in victims:
-        victim.kill()
+        with suppress(psutil.NoSuchProcess):  # it may have ended since
+            victim.kill()
 
 
 def _wait_for_begin(desk: Desk, more_than: int, run: Started) -> None:
@@ -70,7 +72,7 @@ def test_sigterm_drops_the_sample_in_flight_and_keeps_the_finished_ones(desk):
     for worker in run.workers():
         worker.terminate()
     desk.faults("loud")  # Snakemake may try again
-    assert "stopped by SIGTERM" in run.end()
+    assert "stopped; what is finished stays" in run.end()
     assert not list((desk.path / "work" / "loud" / "store").glob(".part-*"))
     assert not list((desk.path / "work" / "loud" / "leases").glob("*.json"))
     desk.run("results_loud")

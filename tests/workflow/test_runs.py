@@ -10,7 +10,7 @@ import pytest
 
 from hfd.files import sha256_file
 from hfd.jobs.store import FILES
-from tests.workflow.desk import counts, write_video
+from tests.workflow.desk import MODELS_FOR_TESTS, counts, write_video
 
 ODD_IDS = ["a b", "中文 'x'", "-lead", 'q"uote', "[x]%s $HOME", "semi;colon&", "ünï"]
 
@@ -115,6 +115,101 @@ def test_a_changed_video_makes_its_own_sample_stale_and_no_other(desk):
     desk.run()
     assert desk.calls("loud") == {name: 1 + (name == "d") for name in names}
     assert "Nothing to be done" in desk.run()
+
+
+def _older(path):
+    os.utime(path, (1e9, 1e9))
+
+
+def test_a_video_replaced_by_an_older_file_loses_its_verdict_and_its_result(desk):
+    desk.add_samples(["a", "b", "c"])
+    desk.add_model("loud")
+    desk.run()
+    video = desk.path / "data" / "videos" / "b.mp4"
+    write_video(desk.path / "new.mp4", seed=3)
+    _older(desk.path / "new.mp4")
+    shutil.copy2(desk.path / "new.mp4", video)  # keeps the old time, as cp -p and rsync -a do
+    dry = desk.run("-n", "check_data")
+    assert "check b" in dry and "check a" not in dry
+    desk.run()
+    verdict = json.loads((desk.path / "work" / "checks" / "b.json").read_text())
+    assert verdict["video_sha256"] == sha256_file(video)
+    assert desk.calls("loud") == {"a": 1, "b": 2, "c": 1}
+    assert "Nothing to be done" in desk.run()
+    video.write_text("no video any more")
+    _older(video)
+    assert "its input was refused" in desk.run(ok=False)
+    assert desk.results("loud") == {"a", "c"}
+
+
+def test_missing_videos_are_their_samples_fault_and_listed_together(desk):
+    names = ["a", "b", "c", "d"]
+    desk.add_samples(names)
+    desk.add_model("loud")
+    for name in ("b", "d"):
+        (desk.path / "data" / "videos" / f"{name}.mp4").unlink()
+    output = desk.run("check_data", ok=False)
+    for name in ("b", "d"):
+        assert f"fail    {name}: video: cannot be read: No such file" in output
+    assert "4 samples: 2 ok, 0 suspect, 2 fail" in output
+    output = desk.run("results_loud", ok=False)
+    assert desk.results("loud") == {"a", "c"}
+    assert counts(output, "loud") == (4, 2, 2, 0)
+    desk.add_samples(names)  # writes the videos again; the manifest keeps its four rows
+    manifest = desk.path / "data" / "manifest.jsonl"
+    manifest.write_text("".join(manifest.read_text().splitlines(keepends=True)[:4]))
+    assert counts(desk.run("results_loud"), "loud") == (4, 4, 0, 0)
+    assert set(desk.calls("loud").values()) == {1}
+
+
+def test_a_video_that_is_deleted_after_its_run_is_no_longer_done(desk):
+    desk.add_samples(["a", "b", "c"])
+    desk.add_model("loud")
+    desk.run()
+    video = desk.path / "data" / "videos" / "b.mp4"
+    kept = video.rename(desk.path / "kept.mp4")
+    output = desk.run("results_loud", ok=False)
+    assert counts(output, "loud") == (3, 2, 0, 1)
+    assert "data/videos/b.mp4: cannot be read: No such file or directory (1): b" in output
+    assert "b: fail" in (desk.path / "logs" / "check_sample" / "b.log").read_text()
+    kept.rename(video)
+    desk.run()
+    assert desk.calls("loud") == {"a": 1, "b": 1, "c": 1}
+
+
+def test_a_deny_list_that_is_not_there_is_an_error_also_when_checks_exist(desk):
+    desk.add_samples(["a", "b"])
+    desk.add_model("loud")
+    desk.run("check_data")
+    desk.config = {"pilot_n": 2, "check": {"deny_list": "denyed.txt"}}
+    output = desk.run("check_data", ok=False)
+    assert "error: denyed.txt: " in output and "Traceback" not in output
+    video = desk.path / "data" / "videos" / "a.mp4"
+    denied = desk.path / "denyed.txt"
+    denied.write_text(f"{sha256_file(video)}\n")  # both samples are copies of one video
+    _older(denied)
+    assert "2 fail" in desk.run("check_data", ok=False)
+    denied.write_text(f"{'0' * 64}\n")
+    _older(denied)
+    assert "2 ok" in desk.run("check_data")
+
+
+def test_exactly_the_samples_that_changed_are_published(desk):
+    names = [f"s{n}" for n in range(8)]
+    desk.add_samples(names)
+    desk.add_model("loud")
+    desk.faults("loud", error=["s5"])
+    desk.run("results_loud", ok=False)
+    before = {name: desk.result("loud", name).stat().st_mtime_ns for name in desk.results("loud")}
+    for _ in range(2):  # a sample that always fails is tried alone, every time
+        output = desk.run("results_loud", ok=False)
+        assert "loud: s5" in output and "loud: s4" not in output
+    (desk.path / "data" / "videos" / "s2.mp4").unlink()
+    write_video(desk.path / "data" / "videos" / "s2.mp4", seed=4)
+    desk.faults("loud")
+    desk.run("results_loud")
+    after = {name: desk.result("loud", name).stat().st_mtime_ns for name in names}
+    assert {name for name in names if after[name] != before.get(name)} == {"s2", "s5"}
 
 
 def test_a_changed_setting_makes_all_of_its_model_stale_and_nothing_of_another(desk):
@@ -250,13 +345,21 @@ def test_the_audit_counts_what_is_missing_and_a_later_audit_waits_for_it(desk):
     assert (desk.path / "results" / "audit" / "index.html").exists()
 
 
-def test_another_code_version_reruns_nothing_unless_that_is_asked_for(desk):
+def test_changed_code_of_the_users_own_module_reruns_nothing_unless_that_is_asked_for(desk):
+    own = desk.path / "config" / "mine"  # beside the configuration, no PYTHONPATH needed
+    shutil.copytree(MODELS_FOR_TESTS / "testmodels", own)
     desk.add_samples(["a", "b", "c"])
     desk.add_model("loud")
-    desk.run()
+    desk.models["loud"]["module"] = "mine.beeper"
     desk.config = {"pilot_n": 2, "rerun_on": ["code"]}
-    dry = desk.run("-n")
-    assert "loud: stale: seed or weights, code changed (3): a, b, c" in dry
+    desk.run(environment={"PYTHONPATH": ""})
+    assert "Nothing to be done" in desk.run(environment={"PYTHONPATH": ""})
+    with (own / "beeper.py").open("a") as module:
+        module.write("# changed\n")
+    assert "loud: stale: code changed (3): a, b, c" in desk.run("-n")
+    desk.config = {"pilot_n": 2}
+    assert "Nothing to be done" in desk.run()
+    assert desk.calls("loud") == {"a": 1, "b": 1, "c": 1}
 
 
 def test_a_clock_that_was_set_back_stops_nothing(desk):

@@ -5,27 +5,55 @@ import argparse
 import pytest
 
 from hfd.errors import HfdError
+from hfd.jobs.options import add_common_options, parse_settings
 from hfd.jobs.spec import ModelSpec
-from hfd.jobs.standalone import add_common_options, run_standalone
+from hfd.jobs.standalone import run_standalone
 from tests.workflow.desk import MODELS_FOR_TESTS
 
 
-def test_a_failing_sample_costs_itself_alone_and_a_broken_model_ends_the_run(
-    desk, monkeypatch, capsys
-):
-    monkeypatch.syspath_prepend(MODELS_FOR_TESTS)
-    desk.add_samples(["a", "b", "c", "d"])
-    desk.faults("beeper", error=["a"], broken=["c"])
-    spec = ModelSpec("beeper", "testmodels.beeper", {"faults": str(desk.path / "beeper.faults")})
+@pytest.fixture
+def parse(desk):
+    """Parse more options after the ones that every command needs."""
     parser = argparse.ArgumentParser()
     add_common_options(parser)
     manifest, out = desk.path / "data" / "manifest.jsonl", desk.path / "out"
     common = ["--manifest", str(manifest), "--output-root", str(out), "--root", str(desk.path)]
-    with pytest.raises(HfdError, match=r"^c: the model is beyond use: the server is gone"):
-        run_standalone(spec, parser.parse_args(common))
-    said = capsys.readouterr()
-    assert said.out.startswith("b: ok") and "a: failed: this sample cannot" in said.err
+    return lambda *more: parser.parse_args([*common, *more])
+
+
+@pytest.fixture
+def spec(desk, monkeypatch):
+    monkeypatch.syspath_prepend(MODELS_FOR_TESTS)
+    desk.add_samples(["a", "b", "c", "d"])
+    settings = {"faults": str(desk.path / "beeper.faults")}
+    return ModelSpec("beeper", "testmodels.beeper", settings)
+
+
+def test_a_failing_sample_costs_itself_alone_and_a_broken_model_ends_the_run(
+    desk, parse, spec, capsys
+):
+    desk.faults("beeper", error=["a"], broken=["c"])
+    with pytest.raises(HfdError, match=r"the model is beyond use: the server is gone"):
+        run_standalone(spec, parse())
+    said = capsys.readouterr().out
+    assert "'b': ok in" in said and "'a': failed: ValueError: this sample cannot" in said
     desk.faults("beeper", error=["a"])
-    assert run_standalone(spec, parser.parse_args(common)) == 1
-    assert capsys.readouterr().out.startswith("b: kept\nc: ok")
-    assert {path.parent.name for path in out.glob("*/result.json")} == {"b", "c", "d"}
+    assert run_standalone(spec, parse()) == 1
+    said = capsys.readouterr().out
+    assert "2 computed, 1 kept, 1 failed" in said
+    assert "a: ValueError: this sample cannot be answered" in said
+    assert {path.parent.name for path in desk.path.glob("out/*/result.json")} == {"b", "c", "d"}
+    desk.faults("beeper")
+    assert run_standalone(spec, parse()) == 0
+    assert "1 computed, 3 kept, 0 failed" in capsys.readouterr().out
+
+
+def test_options_given_twice_keep_both(parse):
+    args = parse("--only", "a", "--set", "x=1", "y=null", "--only", "b", "c", "--set", "z=[1, 2]")
+    assert args.only == ["a", "b", "c"]
+    assert parse_settings(args.set) == {"x": 1, "y": None, "z": [1, 2]}
+
+
+def test_a_sample_that_the_manifest_has_not_is_named(parse, spec):
+    with pytest.raises(HfdError, match="has no sample 'nobody'"):
+        run_standalone(spec, parse("--only", "a", "nobody"))

@@ -7,8 +7,7 @@
 
 rule audit:
     input:
-        lambda wildcards: [path for model in IN_ALL for path in result_files(model, SCHEDULE.ids())],
-        audit_evidence(IN_ALL),
+        audit_inputs(IN_ALL),
     output:
         report(
             directory("results/audit"),
@@ -25,10 +24,11 @@ rule audit:
     threads: 2
     params:
         manifest=config["manifest"],
-        models_file=AUDIT_MODELS_FILE,
+        models_file=str(MODELS_FILE),
         models=IN_ALL,
         options=audit_options,
         evidence=lambda wildcards: evidence_there(IN_ALL),
+        denied=DENIED,
     message:
         "audit of all models"
     shell:
@@ -44,7 +44,7 @@ rule audit_now:
     threads: 2
     params:
         manifest=config["manifest"],
-        models_file=AUDIT_MODELS_FILE,
+        models_file=str(MODELS_FILE),
         models=models_now(),
         options=audit_options,
     message:
@@ -81,8 +81,7 @@ for name, entry in MODELS.items():
         name:
             f"audit_{name}"
         input:
-            lambda wildcards, model=name: result_files(model, SCHEDULE.ids()),
-            audit_evidence([name]),
+            audit_inputs([name]),
         output:
             report(
                 directory(f"results/audit_{name}"),
@@ -99,10 +98,11 @@ for name, entry in MODELS.items():
         threads: 2
         params:
             manifest=config["manifest"],
-            models_file=AUDIT_MODELS_FILE,
+            models_file=str(MODELS_FILE),
             models=[name],
             options=audit_options,
             evidence=lambda wildcards, model=name: evidence_there([model]),
+            denied=DENIED,
         message:
             f"audit of {name}"
         shell:
@@ -195,13 +195,12 @@ for name, entry in MODELS.items():
                 | {key: n for key, n in entry["resources"].items() if key != "cpus" and n},
             params:
                 python=interpreter(name),
-                # a function: braces in settings ({port}) are no wildcards
-                spec=lambda wildcards, model=name: SCHEDULE.spec(model).to_json(),
+                model=name,
                 kind=kind,
                 scratch=f"work/audit/probe/{kind}/{name}",
             message:
                 f"{name}: {question}"
             shell:
-                '"{params.python}" "$HFD_SCRIPTS"/probe.py {params.kind} --spec {params.spec:q}'
+                '"{params.python}" "$HFD_SCRIPTS"/probe.py {params.kind} --model {params.model}'
                 " --manifest {input:q} --scratch {params.scratch:q} --out {output:q} 2>&1"
                 " | tee {log:q}"

@@ -8,11 +8,6 @@ AUDIT_COMMAND = (
     " --jobs {threads} {params.options:q} --models {params.models:q}"
     f" --primary {config['audit']['primary']}"
 )
-AUDIT_MODELS_FILE = next(
-    (str(path) for path in reversed(workflow.configfiles) if Path(path).name == "models.yaml"),
-    f"{workflow.basedir}/config/models.yaml",
-)
-
 PROBES = {
     "prefix": "does input after T change what was said before T?",
     "needle": "does input before T still change the answer?",
@@ -34,11 +29,21 @@ def audit_evidence(models):
     ]
 
 
+def audit_inputs(models):
+    """What an audit waits for: every result and verdict, and the evidence config.yaml asks for."""
+
+    def inputs(wildcards):
+        ids = SCHEDULE.ids()
+        results = [path for model in models for path in result_files(model, ids)]
+        return results + [f"work/checks/{sample}.json" for sample in ids] + audit_evidence(models)
+
+    return inputs
+
+
 def audit_options(wildcards):
     """Optional inputs of the audit, as command-line options; what is not there counts as none."""
-    deny = config["check"]["deny_list"]
     given = ["--transcripts=work/audit/transcripts", "--probes=work/audit/probes"]
-    return given + ([f"--deny={deny}"] if deny and Path(deny).exists() else [])
+    return given + ([f"--deny={DENY_LIST}"] if DENY_LIST else [])
 
 
 def evidence_there(models):

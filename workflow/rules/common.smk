@@ -15,14 +15,22 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 from snakemake.utils import validate
 
-SCRIPTS = Path(workflow.basedir) / "scripts"
+SCRIPTS = REPOSITORY / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 os.environ |= {"HFD_PYTHON": sys.executable, "HFD_SCRIPTS": str(SCRIPTS)}
 
 from hfd.errors import HfdError
+from hfd.jobs.advice import check_resources
 from hfd.jobs import runlock
-from hfd.jobs.schedule import Schedule
+from hfd.jobs.console import Starts, add_checks, program, quiet_after_ctrl_c
 from hfd.jobs.future import leave_the_future
+from hfd.jobs.schedule import Schedule
+from hfd.jobs.spec import CONFIG_VARIABLE
+
+MODELS_FILE = next(
+    (Path(path) for path in reversed(workflow.configfiles) if Path(path).name == "models.yaml"),
+    REPOSITORY / "config" / "models.yaml",
+)
 
 
 def plain_errors(function):
@@ -65,11 +73,18 @@ def check(settings, schema, file, *place):
 check(config, "config", "config/config.yaml")
 for name, entry in config["models"].items():
     check(entry, "models", "config/models.yaml", "models", name)
+    plain_errors(check_resources)(name, entry["resources"])
+    entry["module_path"] = entry["module_path"] or MODELS_FILE.parent.as_posix()
+
+# Scripts read the configuration from here, not from their command line: what is secret in it then
+# reaches no log and none of Snakemake's records. Jobs on other nodes parse this file, too.
+os.environ[CONFIG_VARIABLE] = json.dumps(config)
 
 SCHEDULE = PlainErrors(plain_errors(Schedule)(config, Path(), plan_anew=workflow.is_main_process))
 
 MODELS = config["models"]
 LIGHT_HERE = config["light_jobs"] == "here"
+STARTS = Starts(SCRIPTS)
 IN_ALL = [name for name, entry in MODELS.items() if entry["in_all"]]
 
 
@@ -85,14 +100,45 @@ def result_files(model, ids):
 
 
 def shard_inputs(model):
-    """The compiled files of a shard's samples, and the verdicts on them."""
+    """The verdicts on a shard's samples; its videos are theirs to judge."""
 
     def inputs(wildcards):
         members = SCHEDULE.members(model, wildcards.shard)
-        files = [str(p) for sample in members for p in (sample.video, sample.adapter) if p]
-        return files + [f"work/checks/{sample.sample_id}.json" for sample in members]
+        return [f"work/checks/{sample.sample_id}.json" for sample in members]
 
     return inputs
+
+
+def preflight_of(model):
+    """What says that a model can start: one look for all shards of a run, none on their nodes."""
+
+    def inputs(wildcards):
+        if not workflow.is_main_process:
+            return []
+        if not uses_conda():
+            plain_errors(program)(model, interpreter(model))
+            if workflow.dryrun:
+                STARTS.begin(model, interpreter(model))
+        return f"work/{model}/preflight/g{SCHEDULE.generation(model)}-{os.getpid()}.json"
+
+    return inputs
+
+
+def preflight_options(model):
+    """How many cards it needs, who gives them, and the environment file to compare with."""
+    scheduled = [] if workflow.local_exec else ["--scheduled"]
+    file = [f"--environment={path}" for path in [environment(model)] if path]
+    return [f"--gpus={MODELS[model]['resources']['gpu']}", *file, *scheduled]
+
+
+def open_shard(model):
+    """The names of shards that may be run: any but those that have a ticket.
+
+    A finished shard is then a file like any other, which nothing makes and nothing makes stale:
+    what has to be done anew is planned into a new shard, and no other sample is touched.
+    """
+    ended = "|".join(SCHEDULE.ended(model))
+    return rf"(?!(?:{ended})\.ticket)g\d+-[0-9a-f]{{8}}-" if ended else r"g\d+-[0-9a-f]{8}-"
 
 
 def job_resources(model):
@@ -107,32 +153,48 @@ def job_resources(model):
 
 def environment(model):
     """A model's conda environment, used under --sdm conda; a model from elsewhere has none."""
-    path = SCRIPTS.parent / "envs" / f"{MODELS[model]['env'] or MODELS[model]['module']}.yaml"
+    path = REPOSITORY / "envs" / f"{MODELS[model]['env'] or MODELS[model]['module']}.yaml"
     return str(path) if path.exists() or MODELS[model]["env"] else None
+
+
+def uses_conda():
+    return "conda" in map(str, workflow.deployment_settings.deployment_method)
 
 
 def interpreter(model):
     """The Python of a model's worker."""
-    by_conda = "conda" in map(str, workflow.deployment_settings.deployment_method)
-    return MODELS[model]["python"] or ("python" if by_conda else "$HFD_PYTHON")
+    return MODELS[model]["python"] or ("python" if uses_conda() else "$HFD_PYTHON")
 
 
 if workflow.is_main_process:
+    INTERRUPTED = quiet_after_ctrl_c()
     runlock.announce_run(Path())
     runlock.tell(runlock.clear_stale_lock(Path()))
+    for line in SCHEDULE.doubts():
+        runlock.tell(f"{config['manifest']}, {line}")
+
+
+STARTED = []  # holds something once jobs were started
+WORKING_FOLDER = Path.cwd()  # with --directory, Snakemake has left it at its end
 
 
 @atexit.register
 def tell_what_is_missing():
-    """A dry run ends with the table of what exists and what is missing."""
-    if workflow.is_main_process and workflow.dryrun:
-        print(SCHEDULE.table(), file=sys.stderr)
+    """Every run ends with the table of what exists and what is missing, also one that failed."""
+    if workflow.is_main_process and INTERRUPTED:
+        runlock.tell("stopped by Ctrl-C; what is finished stays, the same command goes on from it")
+    os.chdir(WORKING_FOLDER)
+    if workflow.is_main_process and SCHEDULE.models_seen():
+        print(SCHEDULE.table(anew=bool(STARTED)), file=sys.stderr)
+    if workflow.is_main_process and STARTED:
+        SCHEDULE.save_hashes()
 
 
 onstart:
     if workflow.is_main_process:
+        STARTED.append(True)
         jobs = list(workflow.dag.needrun_jobs())
-        SCHEDULE.save_plans({job.params.get("model") for job in jobs} - {None})
+        SCHEDULE.save({job.params.get("model") for job in jobs} - {None})
         if plain_errors(leave_the_future)(
             Path(str(path)) for job in jobs for path in job.input
         ):

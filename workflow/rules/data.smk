@@ -77,7 +77,7 @@ rule check_raw:
 
 rule check_sample:
     input:
-        unpack(checked_files),
+        check_inputs,
     output:
         "work/checks/{sample}.json",
     log:
@@ -91,11 +91,14 @@ rule check_sample:
         runtime=10,
     params:
         options=check_options,
+        # What Snakemake's look at times misses: a file replaced by an older one, or deleted.
+        content=lambda wildcards: SCHEDULE.content(wildcards.sample),
+        denied=DENIED,
     message:
         "check {wildcards.sample}"
     shell:
         '"$HFD_PYTHON" "$HFD_SCRIPTS"/check_sample.py --sample-id={wildcards.sample:q}'
-        " --video={input.video:q} {params.options:q} --output={output:q} > {log:q} 2>&1"
+        " {params.options:q} --output={output:q} > {log:q} 2>&1"
 
 
 # No output: it fails if a sample does, and its table has to survive that.

@@ -3,8 +3,12 @@
 import json
 from functools import cache
 
+from hfd.data.deny_list import read_deny_list
 from hfd.data.raw import compiled_folder, read_raw
 
+DENY_LIST = config["check"]["deny_list"]
+# Read at every start: a list that is not there must not be ignored because checks exist.
+DENIED = sorted(plain_errors(read_deny_list)(Path(DENY_LIST))) if DENY_LIST else []
 RAW = config["raw"]
 RAW_OPTIONS = f"--raw={RAW['manifest']}", f"--fields={json.dumps(RAW['fields'])}"
 
@@ -23,17 +27,20 @@ def compiled_files(wildcards):
     return [str(f / name) for f in folders for name in ("video.mp4", "adapter.json")]
 
 
-def checked_files(wildcards):
-    """Video and adapter of a sample; it may have no adapter."""
-    sample = SCHEDULE.sample(wildcards.sample)
-    adapter = {"adapter": str(sample.adapter)} if sample.adapter else {}
-    deny_list = {"deny_list": config["check"]["deny_list"]} if config["check"]["deny_list"] else {}
-    return {"video": str(sample.video)} | adapter | deny_list
+def check_inputs(wildcards):
+    """What is there of a sample's video and adapter, and the list of videos not to be used."""
+    return SCHEDULE.checked_files(wildcards.sample) + ([DENY_LIST] if DENY_LIST else [])
 
 
-def check_options(wildcards, input):
+def check_options(wildcards):
     """What the check is given of a sample, from its manifest row."""
     sample = SCHEDULE.sample(wildcards.sample)
-    adapter = [f"--adapter={input.adapter}"] if sample.adapter else []
-    deny_list = [f"--deny-list={input.deny_list}"] if config["check"]["deny_list"] else []
-    return [f"--task={sample.task}", f"--duration={sample.duration_seconds}", *adapter, *deny_list]
+    adapter = [f"--adapter={sample.adapter}"] if sample.adapter else []
+    deny_list = [f"--deny-list={DENY_LIST}"] if DENY_LIST else []
+    return [
+        f"--video={sample.video}",
+        f"--task={sample.task}",
+        f"--duration={sample.duration_seconds}",
+        *adapter,
+        *deny_list,
+    ]

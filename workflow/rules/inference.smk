@@ -3,8 +3,10 @@
 # A shard's job loads its model once and puts every finished sample into the model's private store
 # at once; its declared output is only a ticket, so that nothing finished is ever lost with it.
 
+PREFLIGHT = (
+    '"{params.python}" "$HFD_SCRIPTS"/preflight.py --model {params.model} {params.options:q}'
+)
 RETRIES = 2 if workflow.is_main_process else 0  # a cluster job must not retry within itself
-SHARD = r"g\d+-[0-9a-f]{8}-"
 
 for name, entry in MODELS.items():
 
@@ -13,10 +15,13 @@ for name, entry in MODELS.items():
             f"infer_{name}"
         input:
             shard_inputs(name),
+            preflight_of(name),
         output:
-            f"work/{name}/shards/{{shard,{SHARD}\\d+}}.ticket",
+            f"work/{name}/shards/{{shard}}.ticket",
         log:
             f"logs/{name}/infer/{{shard}}.log",
+        wildcard_constraints:
+            shard=open_shard(name) + r"\d+",
         retries: RETRIES
         conda:
             environment(name)
@@ -26,16 +31,75 @@ for name, entry in MODELS.items():
         params:
             model=name,
             python=interpreter(name),
-            # a function: braces in settings ({port}) are no wildcards
-            spec=lambda wildcards, model=name: SCHEDULE.spec(model).to_json(),
             manifest=config["manifest"],
             gpus=entry["resources"]["gpu"],
         message:
             f"{name}: shard {{wildcards.shard}}"
         shell:
-            '"{params.python}" "$HFD_SCRIPTS"/infer.py --spec {params.spec:q}'
+            '"{params.python}" "$HFD_SCRIPTS"/infer.py --model {params.model}'
             " --shard {wildcards.shard} --manifest {params.manifest:q} --gpus {params.gpus}"
             " --log {log:q}"
+
+    # Once for every run, before its first job waits for a card.
+    rule:
+        name:
+            f"start_{name}"
+        output:
+            temp(f"work/{name}/preflight/{{run}}.json"),
+        log:
+            f"logs/{name}/preflight/{{run}}.log",
+        wildcard_constraints:
+            run=r"g\d+-\d+",
+        localrule: True
+        conda:
+            environment(name)
+        params:
+            model=name,
+            python=interpreter(name),
+            options=lambda wildcards, model=name: preflight_options(model),
+        message:
+            f"{name}: can it start?"
+        shell:
+            f"{PREFLIGHT} --out {{output:q}} > {{log:q}} 2>&1"
+
+    rule:
+        name:
+            f"preflight_{name}"
+        log:
+            f"logs/{name}/preflight.log",
+        localrule: True
+        conda:
+            environment(name)
+        params:
+            model=name,
+            python=interpreter(name),
+            options=lambda wildcards, model=name: preflight_options(model),
+        message:
+            f"{name}: can it start?"
+        shell:
+            f"{PREFLIGHT} 2>&1 | tee {{log:q}}"
+
+    # All samples of the shard are finished: no model and no card is needed.
+    rule:
+        name:
+            f"reuse_store_{name}"
+        output:
+            f"work/{name}/shards/{{shard}}.ticket",
+        log:
+            f"logs/{name}/infer/{{shard}}.log",
+        wildcard_constraints:
+            shard=open_shard(name) + "store",
+        localrule: True
+        conda:
+            "../../envs/workflow.yaml"
+        params:
+            model=name,
+            manifest=config["manifest"],
+        message:
+            f"{name}: nothing to compute in {{wildcards.shard}}"
+        shell:
+            '"$HFD_PYTHON" "$HFD_SCRIPTS"/infer.py --model {params.model}'
+            " --shard {wildcards.shard} --manifest {params.manifest:q} --log {log:q}"
 
     rule:
         name:
@@ -65,28 +129,9 @@ for name, entry in MODELS.items():
         message:
             f"{name}: validate the pilot's results"
         shell:
-            'for folder in {params.folders:q}; do "$HFD_PYTHON" "$HFD_SCRIPTS"/verify_results.py'
+            'for folder in {params.folders:q}; do echo "$folder"; "$HFD_PYTHON" "$HFD_SCRIPTS"/verify_results.py'
             ' "./$folder" --manifest {params.manifest:q} --voice-origin {params.voice_origin};'
             " done 2>&1 | tee {log:q}"
-
-
-rule reuse_store:
-    output:
-        f"work/{{model}}/shards/{{shard,{SHARD}store}}.ticket",
-    log:
-        "logs/{model}/infer/{shard}.log",
-    localrule: True
-    conda:
-        "../../envs/workflow.yaml"
-    params:
-        model=lambda wildcards: wildcards.model,
-        spec=lambda wildcards: SCHEDULE.spec(wildcards.model).to_json(),
-        manifest=config["manifest"],
-    message:
-        "{wildcards.model}: nothing to compute in {wildcards.shard}"
-    shell:
-        '"$HFD_PYTHON" "$HFD_SCRIPTS"/infer.py --spec {params.spec:q}'
-        " --shard {wildcards.shard} --manifest {params.manifest:q} --log {log:q}"
 
 
 rule publish:
@@ -108,7 +153,7 @@ rule publish:
         "{wildcards.model}: {wildcards.sample}"
     shell:
         '"$HFD_PYTHON" -ES "$HFD_SCRIPTS"/publish.py --model={wildcards.model}'
-        " --sample={wildcards.sample:q} 2> {log:q}"
+        " --sample={wildcards.sample:q} --ticket={input:q} 2> {log:q}"
 
 
 rule missing:
@@ -117,9 +162,7 @@ rule missing:
     localrule: True
     conda:
         "../../envs/workflow.yaml"
-    params:
-        config=json.dumps(config),
     message:
         "what is missing, and why"
     shell:
-        '"$HFD_PYTHON" "$HFD_SCRIPTS"/missing.py --config {params.config:q} | tee {log:q}'
+        '"$HFD_PYTHON" "$HFD_SCRIPTS"/missing.py | tee {log:q}'

@@ -108,7 +108,7 @@ def decode(path: Path) -> Decoded:
                     elif isinstance(frame, av.AudioFrame):
                         samples.add(frame)
         except (av.error.FFmpegError, ValueError) as error:
-            found.errors.append(f"decoding stopped: {error}")
+            found.errors.append(f"decoding stopped: {getattr(error, 'strerror', None) or error}")
         pictures.finish(packets)
         found.pcm = samples.track()
     return found

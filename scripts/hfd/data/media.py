@@ -27,7 +27,7 @@ def open_media(path: Path) -> av.container.InputContainer:
         return av.open(f"file:{Path(path).absolute()}", **_DAMAGED_TAGS)
     except (av.error.FFmpegError, OSError, ValueError) as error:
         raise HfdError(
-            f"cannot be read as a video ({error})",
+            f"cannot be read as a video ({getattr(error, 'strerror', None) or error})",
             file=path,
             remedy="The file is damaged or no video: deliver it again",
         ) from error

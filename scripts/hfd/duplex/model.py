@@ -10,7 +10,7 @@ of `DuplexModel`, and has one entry in config/models.yaml; nothing else knows it
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
@@ -134,6 +134,14 @@ class DuplexModel(ABC):
     @abstractmethod
     def capabilities(self) -> Capabilities:
         """Known before `load`, from the settings alone."""
+
+    def preflight(self) -> Sequence[str]:
+        """What would keep `load` from succeeding, found in seconds without loading anything.
+
+        Returns:
+            One sentence for each problem, with its remedy: a missing file, an unpinned revision.
+        """
+        return ()
 
     @abstractmethod
     def load(self) -> Identity:

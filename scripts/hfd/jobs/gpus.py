@@ -26,9 +26,9 @@ def take_gpus(count: int, devices: Path = Path("/dev")) -> None:
     Raises:
         HfdError: the machine has fewer.
     """
-    if not count or any(name in os.environ for name in _GIVEN):
+    if not count or given_by_scheduler():
         return
-    gpus = sorted(int(p.name[6:]) for p in devices.iterdir() if re.fullmatch(r"nvidia\d+", p.name))
+    gpus = machine_gpus(devices)
     if len(gpus) < count:
         raise HfdError(
             f"the model needs {count} GPUs, this machine has {len(gpus)}",
@@ -40,6 +40,16 @@ def take_gpus(count: int, devices: Path = Path("/dev")) -> None:
         print(f"waiting for {count} free GPUs", flush=True)
         time.sleep(10)
     os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, taken))
+
+
+def given_by_scheduler() -> bool:
+    """Whether the cards of this process have been chosen already."""
+    return any(name in os.environ for name in _GIVEN)
+
+
+def machine_gpus(devices: Path = Path("/dev")) -> list[int]:
+    """Numbers of the cards of this machine."""
+    return sorted(int(p.name[6:]) for p in devices.iterdir() if re.fullmatch(r"nvidia\d+", p.name))
 
 
 def _try(gpus: list[int], count: int) -> list[int] | None:

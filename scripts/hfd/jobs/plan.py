@@ -1,10 +1,10 @@
 """Which samples one GPU job computes: shards that are filled by work, not by count.
 
-The first plan is a pure function of the manifest. Later plans leave finished shards alone and pool
-the samples of the others, so that seven missing samples of seven shards become one job with one
-model load. Every shard ever planned stays in work/<model>/plan.json under a name that is never
-reused: a cluster node that parses the Snakefile while another plan is made still finds the members
-of its own shard.
+The first plan is a pure function of the manifest. Later plans move the samples that have to be done
+to shards of their own, so that seven missing samples of seven shards become one job with one model
+load, and leave all others where they are: nothing of theirs is computed or published again. Every
+shard ever planned stays in work/<model>/plan.json under a name that is never reused: a cluster node
+that parses the Snakefile while another plan is made still finds the members of its own shard.
 """
 
 from __future__ import annotations
@@ -75,22 +75,20 @@ def save_plan(path: Path, plan: Plan) -> None:
 def make_plan(
     previous: Plan, jobs: Sequence[Job], open_ids: Iterable[str], target_s: float
 ) -> Plan:
-    """Plan the samples that have to be (re)done, together with the rest of their shards.
+    """Plan the samples that have to be (re)done; every other one keeps its shard.
 
     Args:
         previous: the plan so far.
         jobs: every sample of the manifest, in its order.
-        open_ids: samples that need a shard to run: no valid result, or a damaged published one.
+        open_ids: samples that need a shard to run: no valid result, a damaged published one, or a
+            shard that did not end.
         target_s: seconds of computing that fill one shard.
 
     Returns:
-        `previous` itself if nothing is open, else a plan of the next generation. Shards that have
-        lost a member from the manifest are planned anew too.
+        `previous` itself if nothing is open, else a plan of the next generation.
     """
-    owners, known = previous.owners(), {job.sample_id for job in jobs}
-    opened = {owners.get(sample) for sample in open_ids}
-    opened |= {owner for sample, owner in owners.items() if sample not in known}
-    pool = [job for job in jobs if owners.get(job.sample_id) in opened | {None}]
+    owners, opened = previous.owners(), set(open_ids)
+    pool = [job for job in jobs if job.sample_id in opened or job.sample_id not in owners]
     if not pool:
         return previous
     generation = previous.generation + 1

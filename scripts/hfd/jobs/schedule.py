@@ -1,7 +1,8 @@
 """The workflow's view of the work: samples, models, and which shard computes what.
 
-The Snakefile makes one `Schedule` when it is parsed. Parsing writes nothing: the main process plans
-in memory and saves the plan when the run starts; a cluster node reads what was saved.
+The Snakefile makes one `Schedule` when it is parsed. Parsing writes nothing and looks at no model;
+one is looked at when the first of its files is asked for. The main process plans in memory and
+saves the plan when the run starts; a cluster node reads what was saved.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from typing import Any
 
 from hfd.data.manifest import HESITATION, Sample, read_manifest
 from hfd.errors import HfdError
-from hfd.jobs.hashes import HashCache
+from hfd.jobs.advice import doubtful_tasks
+from hfd.jobs.hashes import HashCache, signature
 from hfd.jobs.plan import Job, Plan, make_plan, read_plan, save_plan
 from hfd.jobs.spec import ModelSpec
 from hfd.jobs.status import Expectation, State, read_states, table
-from hfd.jobs.store import Store
+from hfd.jobs.store import Store, failed_in
 
 SAFETY = 1.5
 """Time asked of a scheduler, over the expected time."""
@@ -39,16 +41,15 @@ class Schedule:
 
     def __init__(self, config: Mapping[str, Any], root: Path, plan_anew: bool) -> None:
         self._config, self._root = config, root
+        self._plan_anew = plan_anew
         self._manifest = Path(config["manifest"])
         found = (root / self._manifest).exists()
         self._samples = read_manifest(root / self._manifest, root, False) if found else []
         self._by_id = {sample.sample_id: sample for sample in self._samples}
+        self._hashes = HashCache(Store(root, "").hashes, read_only=True)
         self._states: dict[str, list[State]] = {}
-        self._plans = {
-            model: self._planned(model) if plan_anew else read_plan(self.store(model).plan)
-            for model in config["models"]
-        }
-        self._owners = {model: plan.owners() for model, plan in self._plans.items()}
+        self._plans: dict[str, Plan] = {}
+        self._owners: dict[str, dict[str, str]] = {}
 
     def samples(self) -> Sequence[Sample]:
         """Every sample of the manifest, in its order.
@@ -60,7 +61,7 @@ class Schedule:
             raise HfdError(
                 "is missing",
                 file=self._manifest,
-                remedy="Put the data set into data/ (data/README.md), or try `snakemake demo`",
+                remedy="Put the data set into data/ (data/README.md), or try: make demo",
             )
         return self._samples
 
@@ -86,21 +87,24 @@ class Schedule:
 
     def spec(self, model: str) -> ModelSpec:
         """What the worker is told of a model."""
-        entry = self._config["models"][model]
-        return ModelSpec(
-            name=model,
-            module=entry["module"],
-            settings=entry["settings"],
-            seed=self._config["seed"],
-            voice_origin=entry["voice_origin"],
-            weights=tuple(entry["weights"]),
-            rerun_on=tuple(self._config["rerun_on"]),
-        )
+        return ModelSpec.from_config(self._config, model)
 
     def ticket(self, model: str, sample_id: str) -> str:
         """The ticket of the shard that computes a sample."""
         self.sample(sample_id)
+        self._plan(model)
         return str(self.store(model).ticket(self._owners[model][sample_id]))
+
+    def ended(self, model: str) -> list[str]:
+        """Shards that have a ticket.
+
+        Nothing makes it again: what has to be done anew is planned into a shard of its own.
+        """
+        return sorted(path.stem for path in self.store(model).ticket("x").parent.glob("*.ticket"))
+
+    def generation(self, model: str) -> int:
+        """The number of the present plan."""
+        return self._plan(model).generation
 
     def members(self, model: str, shard: str) -> list[Sample]:
         """The samples of a shard that the manifest still has.
@@ -108,7 +112,7 @@ class Schedule:
         Raises:
             HfdError: the plan has no such shard.
         """
-        plan = self._plans[model]
+        plan = self._plan(model)
         if shard not in plan.shards:
             raise HfdError("has no such shard", file=self.store(model).plan, field=shard)
         return [self._by_id[name] for name in plan.shards[shard] if name in self._by_id]
@@ -120,30 +124,87 @@ class Schedule:
         work = min(work, self._target_s(entry) / 60)
         return math.ceil((entry["load_minutes"] + work) * SAFETY) + SPARE_MINUTES
 
-    def save_plans(self, models: Iterable[str]) -> None:
+    def checked_files(self, sample_id: str) -> list[str]:
+        """A sample's video and adapter, as far as they are there: a missing one is a verdict."""
+        return [str(path) for path in self._files(sample_id) if path.is_file()]
+
+    def content(self, sample_id: str) -> list[list[int] | None]:
+        """What tells cheaply that a sample's video or adapter was replaced or deleted."""
+        return [signature(path) for path in self._files(sample_id)]
+
+    def save(self, models: Iterable[str]) -> None:
         """Write the plans of the models this run computes, before its first job starts."""
         for model in set(models) & set(self._plans):
             save_plan(self.store(model).plan, self._plans[model])
+        self.save_hashes()
 
-    def table(self) -> str:
-        """Expected, done, failed and missing samples of every model, and why."""
+    def save_hashes(self) -> None:
+        """Write down which files were hashed, so that the next run need not."""
+        if self._store_exists():
+            self._hashes.save()
+
+    def doubts(self) -> list[str]:
+        """What in the manifest is probably a slip."""
+        return doubtful_tasks(self._samples)
+
+    def table(self, models: Iterable[str] | None = None, anew: bool = False) -> str:
+        """Expected, done, failed and missing samples of models, and why.
+
+        Args:
+            models: their names; without, those that this run has asked for.
+            anew: look again (after a run).
+        """
         if not self._samples:
             return f"{self._manifest}: no samples yet"
-        return table(self._states)
+        if anew:
+            self._hashes = HashCache(Store(self._root, "").hashes, read_only=True)
+        names = list(self._states) if models is None else list(models)
+        return table(
+            {
+                model: self._look(model)
+                if anew or model not in self._states
+                else self._states[model]
+                for model in names
+            }
+        )
+
+    def models_seen(self) -> list[str]:
+        """The models that this run has asked for."""
+        return list(self._states)
+
+    def _files(self, sample_id: str) -> list[Path]:
+        sample = self.sample(sample_id)
+        return [path for path in (sample.video, sample.adapter) if path]
+
+    def _store_exists(self) -> bool:
+        return (self._root / "work").is_dir()
+
+    def _plan(self, model: str) -> Plan:
+        """The plan of a model, made or read when it is first asked for."""
+        if model not in self._plans:
+            saved = read_plan(self.store(model).plan)
+            self._plans[model] = self._planned(model) if self._plan_anew else saved
+            self._owners[model] = self._plans[model].owners()
+        return self._plans[model]
+
+    def _look(self, model: str) -> list[State]:
+        expected = Expectation(self.spec(model), self._root, self._hashes)
+        return read_states(self.store(model), self._samples, expected)
 
     def _planned(self, model: str) -> Plan:
         entry, store = self._config["models"][model], self.store(model)
-        expected = Expectation(
-            self.spec(model), self._root, HashCache(self._root / "work" / "hashes", read_only=True)
-        )
-        states = self._states[model] = read_states(store, self._samples, expected)
+        states = self._states[model] = self._look(model)
         saved = read_plan(store.plan)
         owners = saved.owners()
-        unfinished = {name for name in set(owners.values()) if not store.ticket(name).exists()}
+        ended = set(self.ended(model)) & set(owners.values())
+        failed = {name for shard in ended for name in failed_in(store.ticket(shard))}
         open_ids = [
             state.sample_id
             for state in states
-            if state.needs_work or state.damaged or owners.get(state.sample_id) in unfinished
+            if state.needs_work
+            or state.damaged
+            or owners.get(state.sample_id) not in ended
+            or (state.kind == "ready" and state.sample_id in failed)
         ]
         pilot = {sample.sample_id for sample in self._samples[: self._config["pilot_n"]]}
         jobs = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -12,7 +12,9 @@ from hfd.data.manifest import Sample
 from hfd.errors import HfdError
 from hfd.jobs.hashes import HashCache
 from hfd.jobs.spec import ModelSpec, Recipe
-from hfd.jobs.store import Store, glance, sizes
+from hfd.jobs.store import Store, glance, sizes, verify
+from hfd.models.locate import module_source
+from hfd.secrets import without_secrets
 from hfd.stream.provenance import code_version
 
 Kind = Literal["done", "ready", "stale", "failed", "missing"]
@@ -27,12 +29,14 @@ class State:
             from other inputs or settings), ``failed`` (last attempt), ``missing`` (never run).
         why: one phrase; for a failure its error.
         damaged: it is published, but its files are not those that were finished.
+        busy: its machine was busy with other work meanwhile, so its times are not the model's.
     """
 
     sample_id: str
     kind: Kind
     why: str
     damaged: bool = False
+    busy: bool = False
 
     @property
     def needs_work(self) -> bool:
@@ -41,7 +45,7 @@ class State:
 
 
 class Expectation:
-    """The fingerprints that valid results of one model have now."""
+    """What a valid result of one model is made of now: the one place that judges validity."""
 
     def __init__(self, spec: ModelSpec, root: Path, hashes: HashCache) -> None:
         self.spec, self._root, self._hashes = spec, root, hashes
@@ -50,22 +54,40 @@ class Expectation:
     def recipe(self) -> Recipe:
         """The model's share; weight files are hashed when it is first asked for."""
         weights = {name: self._hashes.sha256_tree(self._root / name) for name in self.spec.weights}
-        code = code_version() if "code" in self.spec.rerun_on else {}
-        return Recipe(
-            self.spec.module,
-            self.spec.settings,
-            self.spec.seed,
-            weights,
-            code and f"{code['commit']} {code['dirty_diff_sha256']}",
-        )
+        return Recipe(self.spec.module, self.spec.settings, self.spec.seed, weights)
+
+    @functools.cached_property
+    def _code(self) -> str:
+        return _one_code(code_version(module_source(self.spec.module, self.spec.module_path)))
 
     def inputs(self, sample: Sample) -> tuple[str, str | None]:
-        """Hashes of a sample's video and adapter."""
+        """Hashes of a sample's video and adapter.
+
+        Raises:
+            HfdError: one of them cannot be read.
+        """
         adapter = self._hashes.sha256(sample.adapter) if sample.adapter else None
         return self._hashes.sha256(sample.video), adapter
 
     def fingerprint(self, sample: Sample) -> str:
         return self.recipe.fingerprint(*self.inputs(sample))
+
+    def fits(self, sample: Sample, provenance: Mapping[str, Any]) -> bool:
+        """Whether a result with this provenance was made of what is there now."""
+        made = provenance["fingerprint"]
+        if "code" in self.spec.rerun_on and _one_code(provenance["code"]) != self._code:
+            return False
+        if made == self.fingerprint(sample):
+            return True
+        earlier = f"{provenance['code']['commit']} {provenance['code']['dirty_diff_sha256']}"
+        return made == self.recipe.fingerprint(*self.inputs(sample), code=earlier)
+
+    def is_valid(self, folder: Path, sample: Sample) -> bool:
+        """Whether a folder holds a whole result (every byte is read) that fits."""
+        try:
+            return self.fits(sample, verify(folder))
+        except (HfdError, KeyError, TypeError):
+            return False
 
     def difference(self, sample: Sample, provenance: dict[str, Any]) -> str:
         """Which input of a result has changed since it was made."""
@@ -78,11 +100,17 @@ class Expectation:
             changed.append("its adapter")
         if model["module"] != self.spec.module:
             changed.append("the model's module")
-        old, new = model["settings"], dict(self.spec.settings)
+        old, new = model["settings"], without_secrets(self.spec.settings)
         keys = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
         changed += [f"setting {key}" for key in keys]
-        other = ["seed or weights", *(["code"] if self.spec.rerun_on else [])]
-        return f"{', '.join(changed or other)} changed"
+        if "code" in self.spec.rerun_on and _one_code(provenance["code"]) != self._code:
+            changed.append("code")
+        return f"{', '.join(changed or ['seed or weights'])} changed"
+
+
+def _one_code(code: Mapping[str, Any]) -> str:
+    """A code version in one line, as far as it can change answers."""
+    return " ".join(str(code.get(k)) for k in ("commit", "dirty_diff_sha256", "module_sha256"))
 
 
 def read_states(store: Store, samples: Sequence[Sample], expected: Expectation) -> list[State]:
@@ -97,21 +125,24 @@ def _state(store: Store, sample: Sample, expected: Expectation) -> State:
     stored, shown = glance(store.entry(name)), glance(store.published(name))
     made = [provenance for provenance in (stored, shown) if provenance]
     try:
-        wanted = expected.fingerprint(sample) if made else None
+        valid = [provenance for provenance in made if expected.fits(sample, provenance)]
     except HfdError as error:
         return State(name, "missing", str(error))
-    valid = [provenance for provenance in made if provenance["fingerprint"] == wanted]
     if valid:
         published = sizes(store.published(name))
         whole = published == sizes(store.entry(name)) if stored in valid else True
         if shown in valid and whole:
-            return State(name, "done", "published")
+            return State(name, "done", "published", busy=_was_busy(valid[0]))
         return State(name, "ready", "finished, to be published", damaged=published[-1] != -1)
     if error := store.error(name):
         return State(name, "failed", error["error"])
     if made:
         return State(name, "stale", expected.difference(sample, made[0]))
     return State(name, "missing", "never run")
+
+
+def _was_busy(provenance: Mapping[str, Any]) -> bool:
+    return bool(provenance.get("machine", {}).get("busy"))
 
 
 def table(states: dict[str, list[State]], shown_ids: int = 8) -> str:
@@ -131,6 +162,7 @@ def table(states: dict[str, list[State]], shown_ids: int = 8) -> str:
             f"{model:<{width}}  {len(found):8}  {count['done']:4}  {count['failed']:6}  {missing:7}"
         )
         reasons += _reasons(model, found, shown_ids)
+        reasons += _busy(model, found, shown_ids)
     return "\n".join(lines + reasons)
 
 
@@ -141,7 +173,17 @@ def _reasons(model: str, states: list[State], shown_ids: int) -> list[str]:
             groups.setdefault((state.kind, state.why), []).append(state.sample_id)
     lines = []
     for (kind, why), ids in groups.items():
-        more = f" and {len(ids) - shown_ids} more" if len(ids) > shown_ids else ""
         label = why if kind in ("missing", "ready") else f"{kind}: {why}"
-        lines.append(f"{model}: {label} ({len(ids)}): {', '.join(ids[:shown_ids])}{more}")
+        lines.append(f"{model}: {label} {_listed(ids, shown_ids)}")
     return lines
+
+
+def _busy(model: str, states: list[State], shown_ids: int) -> list[str]:
+    ids = [state.sample_id for state in states if state.busy]
+    text = "done while the machine was busy with other work, so their times may not be the model's"
+    return [f"{model}: {text} {_listed(ids, shown_ids)}"] if ids else []
+
+
+def _listed(ids: list[str], shown_ids: int) -> str:
+    more = f" and {len(ids) - shown_ids} more" if len(ids) > shown_ids else ""
+    return f"({len(ids)}): {', '.join(ids[:shown_ids])}{more}"

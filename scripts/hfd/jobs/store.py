@@ -48,6 +48,19 @@ class Store:
     def ticket(self, shard: str) -> Path:
         return self.folder / "shards" / f"{shard}.ticket"
 
+    def check(self, sample_id: str) -> Path:
+        """The verdict on the sample's files; there may be none."""
+        return self.root / "work" / "checks" / f"{sample_id}.json"
+
+    def cannot_start(self, shard: str) -> Path:
+        """Why the model could not be started for a shard; its retries would fail alike."""
+        return self.folder / "shards" / f"{shard}.error"
+
+    @property
+    def hashes(self) -> Path:
+        """Where hashes of large files are remembered, for all models."""
+        return self.root / "work" / "hashes"
+
     @property
     def plan(self) -> Path:
         return self.folder / "plan.json"
@@ -59,6 +72,34 @@ class Store:
         """The record of the last failed attempt, or None."""
         path = self.error_file(sample_id)
         return read_json(path) if path.exists() else None
+
+
+@dataclass(frozen=True)
+class PlainStore(Store):
+    """One folder of results without the workflow: ``<out>/<id>/`` is entry and result in one.
+
+    Attributes:
+        out: the folder; errors, leases and hashes lie in its ``.hfd/``.
+    """
+
+    out: Path = Path()
+
+    @property
+    def folder(self) -> Path:
+        return self.out / ".hfd"
+
+    def entry(self, sample_id: str) -> Path:
+        return self.out / sample_id
+
+    def published(self, sample_id: str) -> Path:
+        return self.out / sample_id
+
+    def check(self, sample_id: str) -> Path:
+        return self.folder / "checks" / f"{sample_id}.json"
+
+    @property
+    def hashes(self) -> Path:
+        return self.folder / "hashes"
 
 
 def _short(sample_id: str) -> str:
@@ -115,24 +156,37 @@ def restore(store: Store, sample_id: str) -> None:
     replace_folder(part, store.entry(sample_id))
 
 
-def publish(store: Store, sample_id: str) -> None:
+def failed_in(ticket: Path) -> set[str]:
+    """The samples that a shard's worker could not bring into the store."""
+    samples = read_json(ticket).get("samples", {})
+    return {name for name, how in samples.items() if how == "failed"}
+
+
+def publish(store: Store, sample_id: str, ticket: Path) -> None:
     """Copy a finished sample to results/, each file whole or absent, result.json last.
 
     The files are copies, never hard links, so that damage to a published file cannot reach the
     store. They are not flushed to the disk: the store's are, and what a power cut takes from
     results/ is seen by the next run and copied again.
 
+    Args:
+        store: the model's.
+        sample_id: the sample.
+        ticket: of the shard that was to finish it; what it calls failed is not published, though
+            the store may hold a result of earlier inputs.
+
     Raises:
         HfdError: there is none (with the recorded error), or it is damaged; a damaged entry is
             dropped, and the next run computes it again.
     """
     entry, target = store.entry(sample_id), store.published(sample_id)
-    if not entry.is_dir():
+    if not entry.is_dir() or sample_id in failed_in(ticket):
         error = store.error(sample_id)
+        mend = "Mend its files, then run" if error and error.get("input") else "Run"
         raise HfdError(
             f"{store.model}: {error['error']}" if error else f"{store.model} left no result",
             file=store.error_file(sample_id) if error else entry,
-            remedy="Run again to try this sample once more; finished samples are not repeated",
+            remedy=f"{mend} again: it is tried once more, finished samples are not repeated",
         )
     try:
         verify(entry)
@@ -141,13 +195,32 @@ def publish(store: Store, sample_id: str) -> None:
         raise HfdError(
             f"{error.problem}; it was dropped", file=entry, remedy="Run again to compute it"
         ) from error
-    target.mkdir(parents=True, exist_ok=True)
-    (target / FILES[-1]).unlink(missing_ok=True)  # an older result must not stand over new files
-    _copy_side(entry / "side", target / "side")
-    for name in FILES:
-        part = target / f".{name}.part"
-        shutil.copyfile(entry / name, part)
-        part.replace(target / name)
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        (target / FILES[-1]).unlink(
+            missing_ok=True
+        )  # an older result must not stand over new files
+        _copy_side(entry / "side", target / "side")
+        for name in FILES:
+            _copy(entry / name, target / name)
+    except OSError as error:
+        several = isinstance(error, shutil.Error) and error.args[0]
+        reason = several[0][2] if several else error.strerror
+        raise HfdError(
+            f"cannot be written: {reason}",
+            file=error.filename2 or error.filename or target,
+            remedy="Free space or mend the permissions, then run again; nothing is computed twice",
+        ) from error
+
+
+def _copy(source: Path, target: Path) -> None:
+    part = target.with_name(f".{target.name}.part")
+    try:
+        shutil.copyfile(source, part)
+        part.replace(target)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
 
 
 def _copy_side(source: Path, target: Path) -> None:

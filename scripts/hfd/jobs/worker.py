@@ -13,7 +13,7 @@ import signal
 import socket
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -28,20 +28,23 @@ from hfd.jobs.hashes import HashCache
 from hfd.jobs.lease import Leases
 from hfd.jobs.spec import ModelSpec
 from hfd.jobs.status import Expectation
-from hfd.jobs.store import Store, restore, verify
-from hfd.models.registry import create_model
+from hfd.jobs.store import FILES, Store, restore
+from hfd.models.locate import module_source
+from hfd.models.registry import create_model, resolved_settings
+from hfd.secrets import scrub, secret_values
 from hfd.stream.run import Run
 from hfd.stream.session import run_sample
 
 DEATHS_ALLOWED = 2
 """A sample under which this many workers of one shard ended is recorded as failed."""
 _WAIT_S = 1.0
+_STOPPING = (signal.SIGTERM, signal.SIGINT)
 _FULL_DISK_BYTES = 2**18
 _BROKEN_DEVICE = ("CUDA error", "device-side assert", "cuDNN error", "NCCL error", "HIP error")
 
 
 class Stopped(BaseException):
-    """SIGTERM: the sample in flight is dropped, everything finished stays."""
+    """SIGTERM or Ctrl-C: the sample in flight is dropped, everything finished stays."""
 
 
 @dataclass(frozen=True)
@@ -53,12 +56,16 @@ class Shard:
         samples: its samples, in order.
         store_only: every sample should be finished already; no model may be loaded.
         gpus: cards the model needs.
+        max_lag_s: arrival clock: a unit sent later than this fails the sample.
+        wav_copies: further names under which the wav is expected beside a result.
     """
 
     name: str
     samples: Sequence[Sample]
     store_only: bool = False
     gpus: int = 0
+    max_lag_s: float = 0.5
+    wav_copies: Sequence[str] = ()
 
 
 @dataclass
@@ -77,12 +84,12 @@ def run_shard(
     """Bring every sample of a shard into the store, or its error on record.
 
     Raises:
-        Stopped: SIGTERM arrived.
+        Stopped: SIGTERM or Ctrl-C arrived.
         ModelBroken: the process or its device is beyond use.
         HfdError: the model cannot be made or loaded, or does not declare the voice it should.
     """
     worker = _Worker(spec, shard, store, say)
-    with _stop_on_sigterm(), worker.leases:
+    with _stop_on_signal(), worker.leases:
         try:
             worker.run()
         finally:
@@ -94,8 +101,10 @@ class _Worker:
     def __init__(
         self, spec: ModelSpec, shard: Shard, store: Store, say: Callable[[str], None]
     ) -> None:
-        self.spec, self.shard, self.store, self.say = spec, shard, store, say
-        self.expected = Expectation(spec, store.root, HashCache(store.root / "work" / "hashes"))
+        self.spec, self.shard, self.store = spec, shard, store
+        self._say = say
+        self._secrets: list[str] = []
+        self.expected = Expectation(spec, store.root, HashCache(store.hashes))
         self.leases = Leases(shard.name)
         self.tally = Tally()
         self._model: DuplexModel | None = None
@@ -103,6 +112,7 @@ class _Worker:
 
     def run(self) -> None:
         """First everything nobody else holds, then what another worker has in hand."""
+        _ = self.expected.recipe  # weights that cannot be read are no sample's fault
         # Samples under which a worker died come last: they must not keep the others waiting.
         waiting = sorted(self.shard.samples, key=lambda sample: self._deaths(sample))
         told: list[Sample] = []
@@ -115,6 +125,10 @@ class _Worker:
                 time.sleep(_WAIT_S)
             waiting = held
 
+    def say(self, text: str) -> None:
+        """Print a line; a secret of the settings or of the environment is no part of it."""
+        self._say(scrub(text, self._secrets))
+
     def unload(self) -> None:
         if self._model is not None:
             self._model.unload()
@@ -122,8 +136,13 @@ class _Worker:
     def _settle(self, sample: Sample) -> bool:
         """Bring one sample to an end; False if another worker has it in hand."""
         name = sample.sample_id
-        fingerprint = self.expected.fingerprint(sample)
-        if self._is_stored(sample, fingerprint):
+        try:
+            fingerprint = self.expected.fingerprint(sample)
+        except HfdError as error:  # its video or adapter cannot be read
+            self._record(sample, "unknown", error, of_input=True)
+            self._end(sample, "failed")
+            return True
+        if self.expected.is_valid(self.store.entry(name), sample):
             self._end(sample, "done")
             return True
         previous = self.leases.take(self.store.lease(name))
@@ -139,23 +158,18 @@ class _Worker:
             self.leases.free(self.store.lease(name))
         return True
 
-    def _is_stored(self, sample: Sample, fingerprint: str) -> bool:
-        """Whether the store has the sample, whole and made from the present inputs."""
-        try:
-            return verify(self.store.entry(sample.sample_id))["fingerprint"] == fingerprint
-        except HfdError:
-            return False
-
     def _compute(self, sample: Sample, fingerprint: str) -> str:
         """Run the model over a leased sample, unless that turns out to be needless."""
         name = sample.sample_id
-        if self._is_stored(sample, fingerprint):  # by the worker that held it before
+        if self.expected.is_valid(self.store.entry(name), sample):  # its last holder finished it
             return "done"
-        if self._is_published(sample, fingerprint):
+        if self.expected.is_valid(self.store.published(name), sample):
             restore(self.store, name)
             return "done"
-        problem = self._refusal(sample)
-        if problem:
+        if problem := self._bad_check(sample):
+            self._record(sample, fingerprint, HfdError(problem), of_input=True)
+            return "failed"
+        if problem := self._refusal(sample):
             self._record(sample, fingerprint, HfdError(problem))
             return "failed"
         if self._disk_is_full():
@@ -171,6 +185,8 @@ class _Worker:
         part.mkdir(parents=True)
         try:
             result = run_sample(model, run, sample, part, fingerprint=fingerprint, attempt=attempt)
+            for copy in self.shard.wav_copies:
+                shutil.copyfile(part / FILES[0], part / copy)
             replace_folder(part, self.store.entry(name))
         except Exception as error:
             broken = _is_beyond_use(error) or self._disk_is_full()
@@ -188,13 +204,6 @@ class _Worker:
         """Whether the store has no room left: then every other sample would be lost as well."""
         return shutil.disk_usage(self.store.folder).free < _FULL_DISK_BYTES
 
-    def _is_published(self, sample: Sample, fingerprint: str) -> bool:
-        try:
-            published = verify(self.store.published(sample.sample_id))
-        except HfdError:
-            return False
-        return published["fingerprint"] == fingerprint
-
     def _refusal(self, sample: Sample) -> str | None:
         """Why the model is not even tried."""
         if self.shard.store_only:
@@ -203,10 +212,19 @@ class _Worker:
         if self._deaths(sample) >= DEATHS_ALLOWED:
             last = (self.store.error(sample.sample_id) or {}).get("error")
             return f"{DEATHS_ALLOWED} workers ended while they ran it: {last}"
-        check = self.store.root / "work" / "checks" / f"{sample.sample_id}.json"
-        if check.exists() and (found := read_json(check))["status"] == "fail":
+        return None
+
+    def _bad_check(self, sample: Sample) -> str | None:
+        """What the check of the sample's files found; a verdict holds for the files it names."""
+        check = self.store.check(sample.sample_id)
+        if not check.exists():
+            return None
+        found = read_json(check)
+        if found["status"] == "fail":
             problems = [f["message"] for f in found["findings"] if f["status"] == "fail"]
             return f"its input was refused: {'; '.join(problems)} ({check})"
+        if (found["video_sha256"], found["adapter_sha256"]) != self.expected.inputs(sample):
+            return f"its video or adapter was replaced after it was checked ({check}); run again"
         return None
 
     def _loaded(self) -> tuple[DuplexModel, Run]:
@@ -214,15 +232,8 @@ class _Worker:
         if self._model is None or self._run is None:
             take_gpus(self.shard.gpus)
             started = time.monotonic()
-            self._model = create_model(self.spec.module, self.spec.settings, self.spec.name)
-            declared = self._model.capabilities.voice_origin
-            if self.spec.voice_origin not in (None, declared):
-                raise HfdError(
-                    f"must deliver {self.spec.voice_origin}, its module declares {declared}",
-                    file="config/models.yaml",
-                    field=f"models.{self.spec.name}.voice_origin",
-                    remedy="Choose settings with which the model delivers this voice",
-                )
+            self._model = make_model(self.spec)
+            self._secrets = secret_values(self._model.capabilities.secrets)
             identity: Identity = self._model.load()
             self._run = Run(
                 self.spec.name,
@@ -231,8 +242,11 @@ class _Worker:
                 self.spec.seed,
                 identity,
                 self.expected.recipe.record(),
+                self.shard.max_lag_s,
+                resolved_settings(self._model),
+                module_source(self.spec.module, self.spec.module_path),
             )
-            self.say(f"{self.spec.name} loaded in {time.monotonic() - started:.1f} s")
+            self.say(f"loaded in {time.monotonic() - started:.1f} s")
         return self._model, self._run
 
     def _deaths(self, sample: Sample) -> int:
@@ -246,8 +260,16 @@ class _Worker:
         here = owner.get("shard") == self.shard.name
         self._record(sample, fingerprint, HfdError(text), deaths=int(here))
 
-    def _record(self, sample: Sample, fingerprint: str, error: Exception, deaths: int = 0) -> None:
-        """Write the error record of a sample, one line for the user and the rest for the doctor."""
+    def _record(
+        self,
+        sample: Sample,
+        fingerprint: str,
+        error: Exception,
+        *,
+        deaths: int = 0,
+        of_input: bool = False,
+    ) -> None:
+        """Write the error record of a sample: one line, and where in the code it happened."""
         previous = self.store.error(sample.sample_id) or {}
         known = isinstance(error, HfdError)
         lines = [] if known else "".join(traceback.format_exception(error)).splitlines()
@@ -256,15 +278,16 @@ class _Worker:
             {
                 "sample_id": sample.sample_id,
                 "model": self.spec.name,
-                "error": _one_line(error),
+                "error": scrub(_one_line(error), self._secrets),
                 "kind": type(error).__name__,
+                "input": of_input,
                 "attempt": previous.get("attempt", 0) + 1,
                 "deaths": {self.shard.name: self._deaths(sample) + deaths},
                 "fingerprint": fingerprint,
                 "time": datetime.now().astimezone().isoformat(timespec="seconds"),
                 "host": socket.gethostname(),
                 "job": os.environ.get("SLURM_JOB_ID"),
-                "traceback": lines[-30:],
+                "traceback": [scrub(line, self._secrets) for line in lines[-30:]],
             },
         )
 
@@ -283,6 +306,24 @@ class _Worker:
         )
 
 
+def make_model(spec: ModelSpec) -> DuplexModel:
+    """The model of a spec, its settings checked and nothing loaded.
+
+    Raises:
+        HfdError: it cannot be made, or does not declare the voice that it must deliver.
+    """
+    model = create_model(spec.module, spec.settings, spec.name, spec.module_path)
+    declared = model.capabilities.voice_origin
+    if spec.voice_origin not in (None, declared):
+        raise HfdError(
+            f"must deliver {spec.voice_origin}, its module declares {declared}",
+            file="config/models.yaml",
+            field=f"models.{spec.name}.voice_origin",
+            remedy="Choose settings with which the model delivers this voice",
+        )
+    return model
+
+
 def _one_line(error: Exception) -> str:
     text = " ".join(str(error).split()) or type(error).__name__
     return text if isinstance(error, HfdError) else f"{type(error).__name__}: {text}"
@@ -294,15 +335,17 @@ def _is_beyond_use(error: Exception) -> bool:
 
 
 @contextmanager
-def _stop_on_sigterm():
-    """Turn SIGTERM (Snakemake, Slurm's time limit, scancel) into an orderly end."""
+def _stop_on_signal() -> Iterator[None]:
+    """Turn SIGTERM (Snakemake, Slurm's time limit, scancel) and Ctrl-C into an orderly end."""
 
     def stop(*_: object) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the end itself must not be interrupted
+        for number in _STOPPING:  # the end itself must not be interrupted
+            signal.signal(number, signal.SIG_IGN)
         raise Stopped
 
-    before = signal.signal(signal.SIGTERM, stop)
+    before = {number: signal.signal(number, stop) for number in _STOPPING}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -12,6 +12,7 @@ import numpy as np
 from hfd.data.manifest import Sample
 from hfd.duplex.model import Capabilities
 from hfd.files import sha256_file
+from hfd.secrets import without_secrets
 from hfd.stream.provenance import code_version, environment
 from hfd.stream.reader import MediaInfo
 from hfd.stream.recorder import Recorder
@@ -135,7 +136,8 @@ def build_provenance(
         "model": {
             **run.identity.record(),
             "module": run.module,
-            "settings": dict(run.settings),
+            "settings": without_secrets(run.settings),
+            "resolved": without_secrets(run.resolved),
             "seed": run.sample_seed(sample.sample_id),
         },
         "contract": caps.record(),
@@ -168,7 +170,7 @@ def build_provenance(
             "placement": "arrival_queue",
         },
         "trace": {"lines": lines.lines, "tail": lines.tail, "sha256": lines.sha256()},
-        "code": code_version(),
+        "code": code_version(run.source),
         "env": environment(),
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from hfd.duplex.model import Identity
@@ -22,6 +23,8 @@ class Run:
         identity: what `load` said.
         recipe: the rest of what the fingerprint is made of: ``weights`` (hash by name), ``code``.
         max_lag_s: arrival clock: a unit sent later than this after its deadline fails the sample.
+        resolved: its settings with every default.
+        source: file or package of a module from outside of this repository.
     """
 
     name: str
@@ -31,6 +34,8 @@ class Run:
     identity: Identity
     recipe: Mapping[str, Any] = field(default_factory=lambda: {"weights": {}, "code": None})
     max_lag_s: float = 0.5
+    resolved: Mapping[str, Any] = field(default_factory=dict)
+    source: Path | None = None
 
     def sample_seed(self, sample_id: str) -> int:
         """A seed that depends on the run's seed and the sample alone, below 2**31."""

@@ -28,6 +28,7 @@ from hfd.files import json_text, sha256_bytes, sha256_file
 from hfd.pcm import to_int16
 from hfd.stream import trace
 from hfd.stream.clock import Moment, RunClock, make_clock
+from hfd.stream.machine import MachineWatch
 from hfd.stream.reader import MediaInfo, probe, read_units
 from hfd.stream.recorder import Recorder
 from hfd.stream.result import Streamed, build_provenance, build_result
@@ -95,6 +96,7 @@ def run_sample(
         side,
     )
     wall_anchor = datetime.now(UTC).isoformat(timespec="milliseconds")
+    watch = MachineWatch()
     with trace.TraceWriter(out_dir / "trace.jsonl.gz") as lines:
         lines.write(
             "header",
@@ -116,6 +118,7 @@ def run_sample(
         finally:
             recorder.stop()
             model.close()
+    machine = watch.facts()
     with suppress(OSError):
         side.rmdir()  # stays if the model left files
     streamed = Streamed(run, caps, sample, qend, info, recorder, sent, ending)
@@ -128,6 +131,7 @@ def run_sample(
         attempt=attempt,
         wall_anchor=wall_anchor,
     )
+    provenance["machine"] = machine
     # Plain writes: the folder becomes visible, flushed and whole, only when the worker moves it.
     (out_dir / "result.json").write_text(json_text(result), encoding="utf-8")
     provenance["result"] = {"sha256": sha256_file(out_dir / "result.json")}

@@ -1,0 +1,11 @@
+"""Aero under the team's old command line: scripts/run_aero.py, which says what it takes."""
+
+import runpy
+import sys
+from pathlib import Path
+
+SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(SCRIPTS))
+    runpy.run_path(str(SCRIPTS / "run_aero.py"), run_name="__main__")
