@@ -68,3 +68,34 @@ def test_what_is_held_is_touched_and_freed_at_the_end(tmp_path):
             assert time.monotonic() < deadline
             time.sleep(0.02)
     assert not path.exists()
+
+
+def test_staleness_counts_from_the_last_sign_of_life_that_was_seen(holder, monkeypatch):
+    _, path = holder
+    path.write_text(path.read_text().replace('"machine":"', '"machine":"another '))
+    clock = {"now": 1000.0}
+    monkeypatch.setattr("hfd.jobs.lease.time.monotonic", lambda: clock["now"])
+    leases = Leases("mine", stale_s=60)
+
+    def after(seconds: float):
+        clock["now"] += seconds
+        return leases.take(path)
+
+    assert after(0) is None  # seen for the first time
+    assert after(60) is None  # not yet longer than that
+    os.utime(path, (1, 1))
+    assert after(0.1) is None  # a sign of life: its minute begins again
+    assert after(59.9) is None
+    assert after(0.2)["machine"].startswith("another")
+
+
+def test_a_lease_that_was_renewed_while_it_was_being_taken_away_is_put_back(tmp_path):
+    path = tmp_path / "lease.json"
+    dead = {"token": "of the dead", "pid": 1, "started": "1", "machine": "elsewhere"}
+    with Leases("renewer") as renewer, Leases("mine") as leases:
+        assert renewer.take(path) == {}  # another worker was faster than this one's look
+        leases._remove(path, dead)
+        assert leases.take(path) is None
+        renewer.free(path)
+        assert not path.exists()  # it was still the renewer's own
+    assert list(tmp_path.iterdir()) == []

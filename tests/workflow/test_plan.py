@@ -79,3 +79,14 @@ def test_saving_keeps_what_another_run_has_planned(tmp_path):
     save_plan(path, Plan(1, {"g1-a-0000": ["x"]}))
     save_plan(path, Plan(1, {"g1-b-0000": ["y"]}))
     assert read_plan(path).owners() == {"x": "g1-a-0000", "y": "g1-b-0000"}
+
+
+def test_a_finished_sample_never_opens_a_shard():
+    works = [10.0, 0.0, 0.0, 10.0, 0.0]
+    work = [Job(f"s{n}", "other", False, seconds) for n, seconds in enumerate(works)]
+    plan = make_plan(Plan(), work, everything(work), target_s=10)
+    assert list(plan.shards.values()) == [["s0", "s1", "s2"], ["s3", "s4"]]
+    assert not any(name.endswith("store") for name in plan.shards)
+    first = [Job(job.sample_id, "other", False, 0.0) for job in work[:2]] + work[3:4]
+    plan = make_plan(Plan(), first, everything(first), target_s=10)
+    assert list(plan.shards.values()) == [["s0", "s1", "s3"]]  # what is ready needs no job more

@@ -1,7 +1,8 @@
 """A model that counts seconds aloud, or keeps silent; it can be told to break in known ways.
 
 Settings: ``speak`` (one word and a beep each second; default true), ``unit_ms`` (default 480),
-``pace_s`` (seconds it thinks at each unit), ``load_s``, ``calls`` (file that gets a line for each
+``pace_s`` (seconds it thinks at each unit), ``load_s``, ``note`` (repeated in its errors), ``env``,
+``broken_start`` (what keeps it from loading), ``calls`` (file that gets a line for each
 load and each sample begun and ended), ``faults`` (JSON file, read at every sample, so that a fault
 can be mended without a change of settings: ``{kind: [sample ids]}`` with the kinds of `_FAULTS`,
 or ``hold``: the sample goes on once it is no longer named; or ``hang``: the first time, for ever).
@@ -13,7 +14,7 @@ import json
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from hfd.duplex.model import (
     SampleInfo,
 )
 from hfd.duplex.units import Unit
+from hfd.errors import HfdError
 from hfd.models.settings import make_settings
 
 RATE = 16_000
@@ -45,6 +47,9 @@ class Settings:
     calls: str | None = None
     faults: str | None = None
     temperature: float = 0.0
+    note: str = ""
+    env: dict[str, Any] = field(default_factory=dict)
+    broken_start: str = ""
 
 
 def _segfault() -> None:
@@ -91,6 +96,9 @@ class Beeper(DuplexModel):
 
     def load(self) -> Identity:
         time.sleep(self._settings.load_s)
+        if self._settings.broken_start:
+            self._note("load", "")
+            raise HfdError(self._settings.broken_start, field="settings.broken_start")
         self._note("load", "")
         return Identity("beeper", None)
 
@@ -115,6 +123,8 @@ class Beeper(DuplexModel):
     def _break(self) -> None:
         for kind, fault in _FAULTS.items():
             if self._is_named(kind):
+                if self._settings.note:
+                    raise ValueError(f"this sample cannot be answered by {self._settings.note}")
                 fault()
         if self._is_named("hang") and self._times_begun() == 1:
             time.sleep(300)
