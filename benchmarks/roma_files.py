@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import infer
 from hfd.data.manifest import read_manifest
 from hfd.duplex.events import Audio, Event, Metric, Text
 from hfd.duplex.model import SampleInfo
 from hfd.files import read_json
 from hfd.jobs.plan import Plan, save_plan
+from hfd.jobs.shard_job import run_shard_job
 from hfd.jobs.spec import ModelSpec
 from hfd.jobs.store import Store
 from hfd.models.roma.vocoder import Vocoder
@@ -104,7 +104,7 @@ def through_worker(work: Path, spec: ModelSpec) -> dict[str, Any]:
         ids = [sample.sample_id for sample in read_manifest(manifest, Path())]
         save_plan(store.plan, Plan(1, {"all": ids}))
         began = time.perf_counter()
-        infer.main(["--spec", spec.to_json(), "--shard", "all", "--log", f"logs/{spec.name}.log"])
+        run_shard_job(spec, "all", manifest, 0, Path(f"logs/{spec.name}.log"))
         took = time.perf_counter() - began
         results = {name: read_json(store.entry(name) / "result.json") for name in ids}
     rows = {

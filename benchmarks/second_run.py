@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -61,8 +62,8 @@ def main() -> int:
         run_trivial = _trivial(trivial, samples, models)
         worst, idle = 0.0, True
         for title, options in (("second run", []), ("dry run", ["-n"])):
-            mine = _cpu_s(lambda options=options: desk.run("all", *options))
-            theirs = _cpu_s(lambda options=options: run_trivial(*options))
+            mine = _cpu_s(partial(desk.run, "all", *options))
+            theirs = _cpu_s(partial(run_trivial, *options))
             said = (ours / f"run{desk.runs}.txt").read_text()
             idle = idle and "Nothing to be done" in said
             print(f"{title}: {mine:.1f} s, trivial {theirs:.1f} s, ratio {mine / theirs:.2f}")

@@ -8,7 +8,6 @@ import pytest
 import probe
 from hfd.data.compiled_tracks import read_sound
 from hfd.duplex.events import Audio, Text
-from hfd.jobs.spec import ModelSpec
 from hfd.judge.probe import Probes, read_probes
 from hfd.judge.rules import judge_model
 from hfd.judge.rules.rule import SetCase
@@ -159,11 +158,14 @@ def test_the_needle_speaks_where_the_trace_reports_no_context(metric, truncated,
 
 
 def test_the_command_writes_a_verdict_that_the_audit_reads(world, tmp_path, monkeypatch):
-    monkeypatch.setattr(probe, "create_model", lambda module, settings, name: Talker(settings))
+    monkeypatch.setattr(probe, "make_model", lambda spec: Talker(spec.settings))
+    entry = {"module": "talker", "settings": {"silence_s": 0.4}, "voice_origin": "native_talker"}
+    entry |= {"weights": [], "module_path": ""}
+    config = {"models": {"talker": entry}, "seed": 0, "rerun_on": []}
+    monkeypatch.setenv("HFD_CONFIG", json.dumps(config))
     out = tmp_path / "prefix" / "talker.json"
-    spec = ModelSpec("talker", "talker", {"silence_s": 0.4}).to_json()
     probe.main(
-        ["prefix", "--spec", spec, "--manifest", str(world.root / "data/manifest.jsonl"),
+        ["prefix", "--model", "talker", "--manifest", str(world.root / "data/manifest.jsonl"),
          "--root", str(world.root), "--samples", "2", "--scratch", str(tmp_path / "s"),
          "--out", str(out)]
     )  # fmt: skip

@@ -55,6 +55,7 @@ def machine_gpus(devices: Path = Path("/dev")) -> list[int]:
 def _try(gpus: list[int], count: int) -> list[int] | None:
     """Lock `count` GPUs, or none."""
     locks: dict[int, TextIO] = {}
+    stream: TextIO
     for gpu in gpus:
         path = Path(tempfile.gettempdir()) / f"hfd-gpu{gpu}.lock"
         stream = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+")

@@ -81,7 +81,7 @@ def _packages(environment: Path | None) -> Iterator[Line]:
     if environment is None:
         return
     parts = yaml.safe_load(environment.read_text(encoding="utf-8"))["dependencies"]
-    lines = next((part["pip"] for part in parts if isinstance(part, dict)), [])
+    lines: list[str] = next((part["pip"] for part in parts if isinstance(part, dict)), [])
     pins = [found.groups() for found in map(_PIN.match, lines) if found]
     other = []
     for name, wanted in pins:

@@ -134,8 +134,8 @@ def _state(store: Store, sample: Sample, expected: Expectation) -> State:
         if shown in valid and whole:
             return State(name, "done", "published", busy=_was_busy(valid[0]))
         return State(name, "ready", "finished, to be published", damaged=published[-1] != -1)
-    if error := store.error(name):
-        return State(name, "failed", error["error"])
+    if failure := store.error(name):
+        return State(name, "failed", failure["error"])
     if made:
         return State(name, "stale", expected.difference(sample, made[0]))
     return State(name, "missing", "never run")

@@ -63,6 +63,10 @@ def create_model(
 def resolved_settings(model: DuplexModel) -> Mapping[str, Any]:
     """A model's settings with every default, as JSON values; ``{}`` if it keeps no dataclass."""
     for held in vars(model).values():
-        if is_dataclass(held) and type(held).__name__.endswith("Settings"):
+        if (
+            is_dataclass(held)
+            and not isinstance(held, type)
+            and type(held).__name__.endswith("Settings")
+        ):
             return json.loads(json.dumps(asdict(held), default=str))
     return {}
