@@ -58,6 +58,19 @@ def test_everything_that_is_wrong_is_told_at_once(lines, tmp_path):
     assert "numpy is " in note and "not 0.1" in note and "absent is not installed" in note
 
 
+def test_a_models_own_look_is_part_of_it(lines, monkeypatch, tmp_path):
+    for name in ("server_root", "thinker_weights"):
+        (tmp_path / name).mkdir()
+        monkeypatch.setenv(name.upper(), str(tmp_path / name))
+    stack = {"server_root": "$SERVER_ROOT", "thinker_weights": "$THINKER_WEIGHTS"}
+    stack |= {"talker_weights": str(tmp_path / "absent"), "python": "no-such-python"}
+    wrong = lines("duplexomni", {"stack": stack})[False]
+    assert wrong == [
+        f"settings.stack.talker_weights: there is no folder {tmp_path / 'absent'}",
+        "settings.stack.python: no-such-python is no program here",
+    ]
+
+
 def test_a_model_that_cannot_be_made_fails_in_the_dry_run_and_before_any_job(desk):
     desk.add_samples(["a", "b", "c"])
     desk.add_model("loud", tempo=3)

@@ -6,8 +6,9 @@ simulator are not used, because they lose which sound belongs to which slice (do
 
 from __future__ import annotations
 
+import shutil
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path, PurePath
 from typing import Any
@@ -26,7 +27,7 @@ from hfd.media_time import samples_to_seconds, seconds_to_samples
 from hfd.models.duplexomni.context import SLICE_SAMPLES, Limits, refuse_unless_fits
 from hfd.models.duplexomni.pictures import frame_rule
 from hfd.models.duplexomni.prompts import S2_SYSTEM_PROMPT
-from hfd.models.duplexomni.settings import StackLaunch, StackUrls, read_settings
+from hfd.models.duplexomni.settings import StackLaunch, StackUrls, filled, read_settings
 from hfd.models.duplexomni.slices import SliceLoop
 from hfd.models.duplexomni.stack import Stack
 from hfd.models.duplexomni.weights import describe_weights
@@ -58,6 +59,23 @@ class DuplexOmni(DuplexModel):
             codec_hop_samples=SLICE_OUT_SAMPLES // CODEC_FRAMES_PER_SLICE,
             secrets=(settings.s2.api_key_env,) if settings.s2 and settings.s2.api_key_env else (),
         )
+
+    def preflight(self) -> Sequence[str]:
+        try:
+            stack = filled(self._settings.stack)
+        except HfdError as error:
+            return (str(error),)
+        if not isinstance(stack, StackLaunch):
+            return ()
+        folders = ("server_root", "thinker_weights", "talker_weights")
+        problems = [
+            f"settings.stack.{name}: there is no folder {getattr(stack, name)}"
+            for name in folders
+            if not Path(getattr(stack, name)).is_dir()
+        ]
+        if shutil.which(stack.python) is None:
+            problems.append(f"settings.stack.python: {stack.python} is no program here")
+        return problems
 
     def load(self) -> Identity:
         s2 = self._settings.s2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from hfd.duplex.model import Capabilities, DuplexModel, Emit, Identity, SampleIn
 from hfd.duplex.units import Unit
 from hfd.errors import HfdError
 from hfd.media_time import SAMPLE_RATE
+from hfd.models.minicpmo.checkpoint import find_snapshot, snapshot_problems
 from hfd.models.minicpmo.frames import arrange
 from hfd.models.minicpmo.session import Parts, Session
 from hfd.models.minicpmo.settings import Settings, parse_settings
@@ -64,6 +65,13 @@ class MiniCpmO(DuplexModel):
             max_media_s=float((POSITIONS - PROMPT_TOKENS) // tokens),
             gpus=1,
         )
+
+    def preflight(self) -> Sequence[str]:
+        try:
+            snapshot = find_snapshot(self.settings.model_path, self.settings.voice)
+        except HfdError as error:
+            return (str(error),)
+        return [f"{snapshot.folder}: {problem}" for problem in snapshot_problems(snapshot)]
 
     def load(self) -> Identity:
         began = time.perf_counter()

@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,14 @@ import transformers
 from hfd.duplex.events import Audio, Control, ControlKind, Metric, Text
 from hfd.duplex.model import Capabilities, DuplexModel, Emit, Identity, SampleInfo
 from hfd.duplex.units import Unit
+from hfd.errors import HfdError
 from hfd.models.roma import unit as units
 from hfd.models.roma.acceleration import make_steps
 from hfd.models.roma.capacity import Room, most_positions
-from hfd.models.roma.checkpoint import Parts, load_snapshot
+from hfd.models.roma.checkpoint import Parts, load_snapshot, quiet_transformers
 from hfd.models.roma.prompt import TextStream, make_turns
 from hfd.models.roma.settings import parse_settings
+from hfd.models.roma.snapshot import find_snapshot, snapshot_problems
 from hfd.models.roma.steps import FRAMES_PER_CODE, HOP, Steps, Thought
 from hfd.models.roma.trigger import Decision, Trigger
 from hfd.models.roma.vocoder import Vocoder, block_noise
@@ -52,6 +55,18 @@ class Roma(DuplexModel):
             gpus=1,
             codec_hop_samples=HOP,
         )
+
+    def preflight(self) -> Sequence[str]:
+        settings = self.settings
+        if settings.revision is not None and not Path(settings.model_path).expanduser().is_dir():
+            return ()  # a hub id: what is wrong with its files shows once they are fetched
+        try:
+            folder = find_snapshot(settings.model_path, settings.revision)
+        except HfdError as error:
+            return (str(error),)
+        with quiet_transformers():
+            problems = snapshot_problems(folder, settings.speak_head, settings.speaker)
+        return [f"{folder}: {problem}" for problem in problems]
 
     def load(self) -> Identity:
         began = time.perf_counter()
