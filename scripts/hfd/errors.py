@@ -57,6 +57,11 @@ def require_utf8() -> None:
         )
 
 
+def reason(error: BaseException) -> str:
+    """What went wrong in words, without the number that the system or FFmpeg has for it."""
+    return str(getattr(error, "strerror", None) or error or type(error).__name__)
+
+
 def run_cli(main: Callable[[list[str] | None], int | None]) -> None:
     """Run a command-line entry point: user errors are one line on stderr and exit code 1."""
     try:

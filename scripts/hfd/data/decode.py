@@ -21,7 +21,7 @@ from hfd.data.compiled_tracks import (
     frame_time,
 )
 from hfd.data.media import open_media, picture_stream
-from hfd.errors import HfdError
+from hfd.errors import HfdError, reason
 from hfd.pcm import to_float32, to_int16
 from hfd.video_frames import ONE_THREAD, picture_digest
 
@@ -108,7 +108,7 @@ def decode(path: Path) -> Decoded:
                     elif isinstance(frame, av.AudioFrame):
                         samples.add(frame)
         except (av.error.FFmpegError, ValueError) as error:
-            found.errors.append(f"decoding stopped: {getattr(error, 'strerror', None) or error}")
+            found.errors.append(f"decoding stopped: {reason(error)}")
         pictures.finish(packets)
         found.pcm = samples.track()
     return found

@@ -7,7 +7,7 @@ from typing import Any
 
 import av
 
-from hfd.errors import HfdError
+from hfd.errors import HfdError, reason
 
 _DAMAGED_TAGS: dict[str, Any] = (
     {"metadata_errors": "replace"} if int(av.__version__.split(".")[0]) < 19 else {}
@@ -27,7 +27,7 @@ def open_media(path: Path) -> av.container.InputContainer:
         return av.open(f"file:{Path(path).absolute()}", **_DAMAGED_TAGS)
     except (av.error.FFmpegError, OSError, ValueError) as error:
         raise HfdError(
-            f"cannot be read as a video ({getattr(error, 'strerror', None) or error})",
+            f"cannot be read as a video ({reason(error)})",
             file=path,
             remedy="The file is damaged or no video: deliver it again",
         ) from error

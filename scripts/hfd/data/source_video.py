@@ -15,7 +15,7 @@ import av
 
 from hfd.data.media import open_media, picture_stream
 from hfd.data.stamp import Stamp
-from hfd.errors import HfdError
+from hfd.errors import HfdError, reason
 
 _TRUNCATED_S = Fraction(1, 4)
 _CLOCK_JUMP_S = 1
@@ -134,7 +134,7 @@ def _read_tracks(
             tracks.setdefault(packet.stream.index, _Track()).add(packet, unit_s)
     except av.error.FFmpegError as error:
         raise HfdError(
-            f"is damaged ({error})", file=path, remedy="Deliver the video again"
+            f"is damaged ({reason(error)})", file=path, remedy="Deliver the video again"
         ) from error
     return tracks
 

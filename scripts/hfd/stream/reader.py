@@ -22,7 +22,7 @@ from hfd.data.compiled_tracks import (
 )
 from hfd.data.media import open_media
 from hfd.duplex.units import Frame, Unit
-from hfd.errors import HfdError
+from hfd.errors import HfdError, reason
 from hfd.media_time import PICTURE_SAMPLES, SAMPLE_RATE
 
 
@@ -174,7 +174,7 @@ def _streams(
 
 def _broken(path: Path, error: Exception) -> HfdError:
     return HfdError(
-        f"cannot be read as a video ({error or type(error).__name__})",
+        f"cannot be read as a video ({reason(error)})",
         file=path,
         remedy="The file is damaged or no video: deliver or compile it again",
     )
