@@ -12,9 +12,6 @@ import os
 import sys
 from pathlib import Path
 
-from snakemake.exceptions import WorkflowError
-from snakemake.utils import validate
-
 SCRIPTS = REPOSITORY / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 os.environ |= {"HFD_PYTHON": sys.executable, "HFD_SCRIPTS": str(SCRIPTS)}
@@ -25,6 +22,7 @@ from hfd.jobs import runlock
 from hfd.jobs.console import Starts, add_checks, program, quiet_after_ctrl_c
 from hfd.jobs.future import leave_the_future
 from hfd.jobs.schedule import Schedule
+from hfd.jobs.schema import SchemaFile
 from hfd.jobs.spec import CONFIG_VARIABLE
 
 MODELS_FILE = next(
@@ -60,21 +58,18 @@ class PlainErrors:
 
 
 @plain_errors
-def check(settings, schema, file, *place):
-    """Check settings against a schema and fill in its defaults."""
-    try:
-        validate(settings, f"../schemas/{schema}.schema.yaml")
-    except WorkflowError as error:
-        found = error.__context__  # what the schema says, without the schema
-        field = ".".join(map(str, (*place, *found.absolute_path)))
-        raise HfdError(found.message, file=file, field=field, remedy="See config/README.md")
+def check_config():
+    """Check the configuration against its schemas and fill in their defaults."""
+    schemas = REPOSITORY / "workflow" / "schemas"
+    SchemaFile(schemas / "config.schema.yaml").fill(config, "config/config.yaml")
+    models = SchemaFile(schemas / "models.schema.yaml")
+    for name, entry in config["models"].items():
+        models.fill(entry, "config/models.yaml", "models", name)
+        check_resources(name, entry["resources"])
+        entry["module_path"] = entry["module_path"] or MODELS_FILE.parent.as_posix()
 
 
-check(config, "config", "config/config.yaml")
-for name, entry in config["models"].items():
-    check(entry, "models", "config/models.yaml", "models", name)
-    plain_errors(check_resources)(name, entry["resources"])
-    entry["module_path"] = entry["module_path"] or MODELS_FILE.parent.as_posix()
+check_config()
 
 # Scripts read the configuration from here, not from their command line: what is secret in it then
 # reaches no log and none of Snakemake's records. Jobs on other nodes parse this file, too.
@@ -194,7 +189,7 @@ onstart:
     if workflow.is_main_process:
         STARTED.append(True)
         jobs = list(workflow.dag.needrun_jobs())
-        SCHEDULE.save({job.params.get("model") for job in jobs} - {None})
+        SCHEDULE.save({job.wildcards.get("model", job.params.get("model")) for job in jobs})
         if plain_errors(leave_the_future)(
             Path(str(path)) for job in jobs for path in job.input
         ):

@@ -147,8 +147,6 @@ rule publish:
     localrule: LIGHT_HERE
     conda:
         "../../envs/workflow.yaml"
-    params:
-        model=lambda wildcards: wildcards.model,
     message:
         "{wildcards.model}: {wildcards.sample}"
     shell:

@@ -50,6 +50,7 @@ class Schedule:
         self._states: dict[str, list[State]] = {}
         self._plans: dict[str, Plan] = {}
         self._owners: dict[str, dict[str, str]] = {}
+        self._tickets: dict[str, Path] = {}
 
     def samples(self) -> Sequence[Sample]:
         """Every sample of the manifest, in its order.
@@ -91,9 +92,12 @@ class Schedule:
 
     def ticket(self, model: str, sample_id: str) -> str:
         """The ticket of the shard that computes a sample."""
-        self.sample(sample_id)
-        self._plan(model)
-        return str(self.store(model).ticket(self._owners[model][sample_id]))
+        if model not in self._plans:
+            self._plan(model)
+        shard = self._owners[model].get(sample_id)
+        if shard is None or sample_id not in self._by_id:
+            raise HfdError(f"has no sample {sample_id!r}", file=self._manifest)
+        return f"{self._tickets[model]}/{shard}.ticket"
 
     def ended(self, model: str) -> list[str]:
         """Shards that have a ticket.
@@ -185,6 +189,7 @@ class Schedule:
             saved = read_plan(self.store(model).plan)
             self._plans[model] = self._planned(model) if self._plan_anew else saved
             self._owners[model] = self._plans[model].owners()
+            self._tickets[model] = self.store(model).ticket("x").parent
         return self._plans[model]
 
     def _look(self, model: str) -> list[State]:

@@ -12,7 +12,7 @@ from hfd.data.manifest import Sample
 from hfd.errors import HfdError
 from hfd.jobs.hashes import HashCache
 from hfd.jobs.spec import ModelSpec, Recipe
-from hfd.jobs.store import Store, glance, sizes, verify
+from hfd.jobs.store import Store, glance, verify
 from hfd.models.locate import module_source
 from hfd.secrets import without_secrets
 from hfd.stream.provenance import code_version
@@ -122,18 +122,22 @@ def read_states(store: Store, samples: Sequence[Sample], expected: Expectation) 
 
 def _state(store: Store, sample: Sample, expected: Expectation) -> State:
     name = sample.sample_id
-    stored, shown = glance(store.entry(name)), glance(store.published(name))
+    found = glance(store.entry(name))
+    entry, result = found[1], glance(store.published(name), found)[1]
+    stored, shown = entry.provenance, result.provenance
     made = [provenance for provenance in (stored, shown) if provenance]
     try:
-        valid = [provenance for provenance in made if expected.fits(sample, provenance)]
+        stored_fits = stored is not None and expected.fits(sample, stored)
+        shown_fits = shown is not None and (
+            stored_fits if shown is stored else expected.fits(sample, shown)
+        )
     except HfdError as error:
         return State(name, "missing", str(error))
-    if valid:
-        published = sizes(store.published(name))
-        whole = published == sizes(store.entry(name)) if stored in valid else True
-        if shown in valid and whole:
-            return State(name, "done", "published", busy=_was_busy(valid[0]))
-        return State(name, "ready", "finished, to be published", damaged=published[-1] != -1)
+    if stored_fits or shown_fits:
+        whole = not stored_fits or result.sizes == entry.sizes
+        if shown_fits and whole:
+            return State(name, "done", "published", busy=_was_busy(made[-1]))
+        return State(name, "ready", "finished, to be published", damaged=result.sizes[-1] != -1)
     if failure := store.error(name):
         return State(name, "failed", failure["error"])
     if made:
