@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 HFD = ROOT / "scripts" / "hfd"
-GROUND = {"errors", "files", "media_time", "pcm", "video_frames"}
+GROUND = {"errors", "files", "media_time", "pcm", "secrets", "video_frames"}
 """Single modules at the bottom, which every room may use."""
 MAY_KNOW = {
     "duplex": set(),
