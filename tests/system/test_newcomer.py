@@ -55,7 +55,7 @@ def test_the_results_of_six_samples_come_through_slurm(home: Path, cluster: Clus
     said = _type(home, "snakemake", "--profile", "slurm", "results_cascade", *FAST)
     assert counts(said, "cascade") == (SAMPLES, SAMPLES, 0, 0)
     assert cluster.submissions() - before == 2  # the pilot and the rest
-    said = _type(home, "snakemake", "audit_now_cascade")
+    said = _type(home, "snakemake", "audit_now")
     assert f"cascade: {SAMPLES} expected" in said
 
 
