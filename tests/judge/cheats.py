@@ -467,6 +467,21 @@ def other_sound_fed(results: Path) -> None:
     forgery.seal()
 
 
+def other_pictures_fed(results: Path) -> None:
+    """Black frames in the place of the file's: only their hashes tell."""
+    for line in (forgery := _one(results)).of("input")[10:]:
+        if line["frames"]:
+            line["frames_sha"] = "e" * 64
+    forgery.seal()
+
+
+def fewer_pictures_taken(results: Path) -> None:
+    """One frame a second where the contract's rule takes every frame."""
+    for line in (forgery := _one(results)).of("input"):
+        line["taken"] = [frame for frame in line["taken"] if frame % 5 == 0]
+    forgery.seal()
+
+
 def wav_cut_at_the_end(results: Path) -> None:
     for forgery in _each(results):
         wav = forgery.folder / "assistant_audio.wav"
@@ -532,6 +547,8 @@ CHEATS = (
     Cheat("99 % of the compute hidden", compute_hidden, "A4"),
     Cheat("compute claimed as the recorder's own", own_time_claimed, "A4"),
     Cheat("another video fed", other_video, "A1"),
+    Cheat("other pictures fed", other_pictures_fed, "A1"),
+    Cheat("fewer pictures taken than the model's rule says", fewer_pictures_taken, "A1"),
     Cheat("other sound fed", other_sound_fed, "A1"),
     Cheat("a sample dropped", dropped_sample, "A14"),
     Cheat("one sound for two samples", duplicated_sound, "A14"),

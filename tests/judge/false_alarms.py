@@ -40,6 +40,8 @@ def audited(
     records = []
     for sample in world.samples:
         folder = results / sample.sample_id
+        if not folder.is_dir():
+            continue
         heard = NOTHING_HEARD
         text = json.loads((folder / "result.json").read_text(encoding="utf-8"))["text"]
         latin, han = words(text)

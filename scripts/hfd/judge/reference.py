@@ -13,10 +13,12 @@ import numpy as np
 from hfd.data.adapter import Adapter, read_adapter
 from hfd.data.compiled_tracks import read_sound
 from hfd.data.manifest import Sample
+from hfd.data.media import open_media
 from hfd.errors import HfdError
 from hfd.files import read_json, sha256_file
 from hfd.judge.intervals import Interval
 from hfd.judge.metrics import Question
+from hfd.video_frames import picture_digest
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class Reference:
         video_sha256, adapter_sha256: hashes of the files as they are now.
         check: the record of work/checks, empty where there is none.
         pcm: the decoded sound, int16 at 16 kHz, shape [samples].
+        pictures: the digest of every video frame, in order (docs/formats.md: ``frames_sha``).
     """
 
     sample: Sample
@@ -37,6 +40,7 @@ class Reference:
     adapter_sha256: str | None
     check: Mapping[str, Any]
     pcm: np.ndarray
+    pictures: tuple[bytes, ...]
 
     @property
     def question(self) -> Question | None:
@@ -67,7 +71,14 @@ def read_reference(sample: Sample, checks: Path | None) -> Reference:
         adapter_sha256=sha256_file(sample.adapter) if sample.adapter else None,
         check=read_json(check) if check and check.is_file() else {},
         pcm=read_sound(sample.video),
+        pictures=_read_pictures(sample.video),
     )
+
+
+def _read_pictures(video: Path) -> tuple[bytes, ...]:
+    with open_media(video) as container:
+        container.streams.video[0].thread_type = "NONE"
+        return tuple(picture_digest(frame) for frame in container.decode(video=0))
 
 
 def reference_or_why(sample: Sample | None, checks: Path | None) -> Reference | str:

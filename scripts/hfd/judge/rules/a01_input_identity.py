@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from math import floor
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +15,7 @@ from hfd.judge.folder import Folder
 from hfd.judge.reference import Reference
 from hfd.judge.rules.rule import Rule, SampleCase
 from hfd.judge.verdict import Verdict, failed, passed, unknown
-from hfd.media_time import SAMPLE_RATE
+from hfd.media_time import PICTURE_SAMPLES, SAMPLE_RATE
 
 
 def of_sample(case: SampleCase) -> Verdict:
@@ -40,22 +44,83 @@ def of_sample(case: SampleCase) -> Verdict:
 def _fed_units(folder: Folder, reference: Reference) -> Verdict:
     """Hash the manifest's own file unit by unit and compare with what the trace says was fed."""
     pcm = _fitted(reference.pcm, folder.trace.header["media_samples"])
-    for number, line in folder.trace.of("input"):
+    units = folder.trace.of("input")
+    for number, line in units:
         if line["start"] >= len(pcm):
             break  # input beyond the file's end is A2's business
         part = pcm[line["start"] : line["start"] + line["valid_samples"]]
+        other = None
         if hashlib.sha256(part.tobytes()).hexdigest() != line["pcm_sha"]:
-            return failed(
-                f"the sound of unit {line['unit']} is not the file's sound",
-                line=number,
-                start_s=line["start"] / SAMPLE_RATE,
-            )
-    decoded = reference.check.get("frames_sha256")
-    if decoded is None:
-        return passed("files and sound are those of the manifest (pictures by the file's hash)")
-    if decoded != folder.provenance.value["input"]["frames_sha256"]:
-        return failed("the pictures that were fed are not the file's pictures")
-    return passed("files, pictures and every unit's sound are those of the manifest")
+            other = "sound of unit {} is not the file's sound"
+        elif _frames_sha(line["frames"], reference.pictures) != line["frames_sha"]:
+            other = "video frames of unit {} are not the file's"
+        if other:
+            at = line["start"] / SAMPLE_RATE
+            return failed(f"the {other.format(line['unit'])}", line=number, start_s=at)
+    told = _check_taken(folder)
+    if told:
+        return failed(told)
+    taken = sum(len(line.get("taken", ())) for _, line in units)
+    return passed(
+        f"files, sound and video frames of all {len(units)} units are those of the manifest; "
+        f"the model took {taken} frames by its rule"
+    )
+
+
+def _frames_sha(frames: Sequence[Any], pictures: Sequence[bytes]) -> str | None:
+    if not all(isinstance(index, int) and 0 <= index < len(pictures) for index in frames):
+        return None
+    return hashlib.sha256(b"".join(pictures[index] for index in frames)).hexdigest()
+
+
+def _check_taken(folder: Folder) -> str | None:
+    """Whether the frames that the model took are those that its own rule chooses."""
+    rule = folder.provenance.value.get("contract", {}).get("frame_rule")
+    units = [line for _, line in folder.trace.of("input")]
+    if any("taken" not in line for line in units):
+        return None  # an older trace
+    try:
+        expected = taken_by_rule(rule, units)
+    except (KeyError, TypeError, ValueError, ZeroDivisionError):
+        return "the frame rule in the contract cannot be read"
+    for line, frames in zip(units, expected, strict=True):
+        if line["taken"] != frames:
+            shown = f"{line['taken']} of unit {line['unit']}, its rule chooses {frames}"
+            return f"the model took the video frames {shown}"
+    return None
+
+
+def taken_by_rule(
+    rule: Mapping[str, Any] | None, units: Sequence[Mapping[str, Any]]
+) -> list[list[int]]:
+    """The frames that a rule (docs/formats.md) chooses, for each unit in order."""
+    if rule is None:
+        return [[] for _ in units]
+    if rule["period_samples"] is None:
+        return [list(line["frames"]) for line in units]
+    period, offsets = Fraction(rule["period_samples"]), rule["offsets_samples"]
+    if period < 1 or len(offsets) > MOST_OFFSETS:
+        raise ValueError(period)
+    last = -1
+    found = []
+    for line in units:
+        start = line["start"]
+        end = start + (line["samples"] if rule["again"] else line["valid_samples"])
+        newest = line["frames"][-1] if line["frames"] else (start - 1) // PICTURE_SAMPLES
+        taken = []
+        turn = max(0, floor((start - max(offsets)) / period))
+        while turn * period < end:
+            for slot in (turn * period + offset for offset in offsets):
+                frame = min(newest, floor(slot / PICTURE_SAMPLES))
+                if start <= slot < end and (rule["again"] or frame > last):
+                    taken.append(frame)
+                    last = frame
+            turn += 1
+        found.append(taken)
+    return found
+
+
+MOST_OFFSETS = 100
 
 
 def _fitted(pcm: np.ndarray, samples: int) -> np.ndarray:
@@ -66,7 +131,8 @@ RULE = Rule(
     "A1",
     "Input identity",
     "Was exactly the delivered file fed, and no old version of it?",
-    "video and adapter are the manifest's, the sound of every unit and the pictures are the "
-    "file's own, the video is not on the deny list",
+    "video and adapter are the manifest's, the sound and the video frames of every unit are the "
+    "file's own, decoded here; the frames that the model took are those of its contract's rule; "
+    "the video is not on the deny list",
     of_sample,
 )
