@@ -1,4 +1,4 @@
-"""The realtime client under attack, in two dialects: OpenAI's (text messages) and Gemini's."""
+"""The realtime client under attack, in each dialect whose messages are JSON."""
 
 from __future__ import annotations
 
@@ -34,12 +34,31 @@ async def greet_gemini(link):
     await link.recv()
 
 
+async def greet_live(link):
+    """As `greet_openai`."""
+    session = json.loads(await link.recv())["session"]
+    started = {**session, "id": "l", "expires_at": 1, "status": "active"}
+    await link.send(json.dumps({"type": "session.started", "session": started}))
+    await link.recv()
+
+
+async def greet_vllm_omni(link):
+    """As `greet_openai`."""
+    session = {"id": "v", "audio": json.loads(await link.recv())["session"]["audio"]}
+    await link.send(json.dumps({"type": "session.created", "session": session}))
+    await link.recv()
+
+
 def openai_message(value):
     return {"type": "response.output_audio_transcript.delta", "response_id": "r", "delta": value}
 
 
 def gemini_message(value):
     return {"serverContent": {"outputTranscription": {"text": value}}}
+
+
+def live_message(value):
+    return {"type": "session.output_transcript.delta", "delta": value, "start_ms": 0, "end_ms": 1}
 
 
 @contextmanager
@@ -53,9 +72,9 @@ def service(dialect, variable, greet, message, attack, folder):
         yield settings_for(dialect, port, **LIMITS)
 
 
-def target(dialect, variable, greet, message):
+def target(dialect, variable, greet, message, *more):
     start = partial(service, dialect, variable, greet, message)
-    marks = (pytest.mark.realtime,)
+    marks = (pytest.mark.realtime, *more)
     name = f"realtime-{dialect}"
     return Target(name, "realtime", start, SOCKET_ATTACKS, harmless=MUTE, marks=marks)
 
@@ -63,4 +82,8 @@ def target(dialect, variable, greet, message):
 TARGETS = [
     target("openai", "OPENAI_API_KEY", greet_openai, openai_message),
     target("gemini", "GOOGLE_API_KEY", greet_gemini, gemini_message),
+    target("openai_live", "OPENAI_API_KEY", greet_live, live_message),
+    # Read by the same code as OpenAI's: with `make test-peers`.
+    target("qwen", "DASHSCOPE_API_KEY", greet_openai, openai_message, pytest.mark.peers),
+    target("vllm_omni", "NO_KEY", greet_vllm_omni, openai_message, pytest.mark.peers),
 ]

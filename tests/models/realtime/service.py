@@ -108,6 +108,8 @@ class Service:
             return
         if mode == "benign_error":
             await self.error("response_cancel_not_active", "nothing to cancel")
+        if mode == "echo_key":
+            await self.say(type=f"debug {KEY}")
         if mode == "unknown":
             await self.say(type="something.new", field={"a": [1]})
         await self.answer(

@@ -193,6 +193,13 @@ def test_recorded_messages_hold_what_was_said_and_no_key(talk, tmp_path):
     assert KEY not in (run.out / "provenance.json").read_text()
 
 
+def test_a_key_that_a_server_echoes_is_left_nowhere(talk, tmp_path):
+    run = talk("openai", "echo_key", record=True, pictures=4)
+    assert run.result["status"] == "ok" and "debug <withheld>" in run.end["unknown_events"]
+    assert "ephemeral" not in (run.out / "provenance.json").read_text()
+    no_key_is_left(tmp_path)
+
+
 def test_without_its_key_nothing_is_connected(talk, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(HfdError, match="environment variable OPENAI_API_KEY is not set"):

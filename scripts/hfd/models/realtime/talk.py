@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -115,8 +116,13 @@ class Talk:
 
     @property
     def session(self) -> Mapping[str, Any]:
-        """The session as the server echoed it."""
-        return self._session or {}
+        """The session as the server echoed it, without secrets."""
+        return self._without_secrets(dict(self._session or {}))
+
+    def _without_secrets(self, content: dict[str, Any]) -> dict[str, Any]:
+        """JSON values in which a server may have echoed a key."""
+        hidden: dict[str, Any] = json.loads(self._exchange.secrets.hide(json.dumps(content)))
+        return hidden
 
     def _read(self, raw: str | bytes) -> list[said.Fact]:
         try:
@@ -279,7 +285,8 @@ class Talk:
         truncated = self._truncated(end_reason)
         await self._exchange.unless_failed(self._say_goodbye())
         self._over = True
-        return {"end_reason": end_reason, "truncated": truncated, **self._facts()}
+        facts = {"end_reason": end_reason, "truncated": truncated, **self._facts()}
+        return self._without_secrets(facts)
 
     async def _end(self) -> str:
         """Wait until nothing is open, nothing is left to be heard, and nothing more comes."""
