@@ -18,7 +18,7 @@ def test_a_cluster_without_accounting_needs_one_setting(scene: Scene):
     assert scene.desk.results(model) == set(NAMES)
 
 
-def test_light_jobs_go_to_the_cluster_as_arrays(scene: Scene):
+def test_light_jobs_go_to_the_cluster(scene: Scene):
     model = scene.add_model("loud")
     scene.desk.config |= {"light_jobs": "cluster"}
     (scene.desk.path / "data" / "manifest.jsonl").unlink()
@@ -26,4 +26,4 @@ def test_light_jobs_go_to_the_cluster_as_arrays(scene: Scene):
     before = scene.cluster.submissions()
     scene.run(f"results_{model}")
     assert scene.desk.results(model) == {"中文 a", "b"}
-    assert scene.cluster.submissions() - before == 3  # checks, the one shard, publishing
+    assert scene.cluster.submissions() - before == 5  # two checks, the one shard, two published
