@@ -15,11 +15,13 @@ import yaml
 from hfd.data.deny_list import read_deny_list
 from hfd.data.manifest import read_manifest
 from hfd.errors import HfdError, run_cli
-from hfd.files import sha256_file
+from hfd.files import read_json, sha256_file
 from hfd.judge.comparisons import PRIMARY
 from hfd.judge.endpoints import RATE
+from hfd.judge.noise_floor import repeated
 from hfd.judge.report.index import write_index
 from hfd.judge.report.pages import copy_assets
+from hfd.judge.reruns import RERUNS
 from hfd.judge.rules.rule import Policy
 from hfd.judge.run import Audit, Job, ModelSource, run_audit
 from hfd.judge.tables import code_version, coverage, write_tables
@@ -42,11 +44,28 @@ def main(argv: list[str] | None = None) -> int:
         players=not args.no_players,
     )
     audit = run_audit(samples, job, args.jobs, args.probes)
-    summary = write_tables(audit, args.out, _about(args, audit), args.primary)
+    summary = write_tables(audit, args.out, _about(args, audit), args.primary, _reruns(args, audit))
     write_index(audit, args.out, summary)
     copy_assets(args.out)
     _tell(audit, args.out)
     return 0
+
+
+def _reruns(args: argparse.Namespace, audit: Audit) -> dict[str, dict[str, Any]]:
+    """What each model's rerun probes found: their JSON, and the noise floor of its repeats."""
+    found: dict[str, dict[str, Any]] = {}
+    for model in audit.models if args.probes else ():
+        probes: dict[str, Any] = {}
+        for kind in RERUNS:
+            file = args.probes / kind / f"{model}.json"
+            if file.is_file():
+                probes[kind] = read_json(file)["samples"]
+        if "repeat" in probes:
+            folder = args.probes.parent / "probe" / "repeat" / model
+            probes["repeat"] = repeated(folder, model, audit.samples)
+        if probes:
+            found[model] = probes
+    return found
 
 
 def _models(args: argparse.Namespace) -> tuple[ModelSource, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -159,7 +159,11 @@ def rule_rows(audit: Audit) -> list[dict[str, Any]]:
 
 
 def write_tables(
-    audit: Audit, out: Path, about: dict[str, Any], primary: str = PRIMARY
+    audit: Audit,
+    out: Path,
+    about: dict[str, Any],
+    primary: str = PRIMARY,
+    reruns: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """Write the CSV files and summary.json; return the summary.
 
@@ -168,12 +172,13 @@ def write_tables(
         out: the report's folder.
         about: date, manifest and code of the audit.
         primary: the primary endpoint's key.
+        reruns: by model, what its probes found (``repeat`` holds the noise floor).
     """
     metrics = metric_rows(audit)
     records = {model: audit.records[model] for model in audit.models}
     paired = [
         {name: _rounded(value) for name, value in row.items()}
-        for row in paired_rows(records, primary)
+        for row in paired_rows(records, primary, _floors(reruns or {}))
     ]
     write_csv(out / "samples.csv", sample_rows(audit))
     write_csv(out / "metrics.csv", metrics)
@@ -195,9 +200,15 @@ def write_tables(
         "paired": paired,
         "statistics": _statistics(audit, primary),
         "cards": _cards(audit, out),
+        "reruns": {model: dict(found) for model, found in (reruns or {}).items()},
     }
     write_json(out / "summary.json", summary)
     return summary
+
+
+def _floors(reruns: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, float]]:
+    found = {model: probes.get("repeat") or {} for model, probes in reruns.items()}
+    return {model: repeat["floors"] for model, repeat in found.items() if repeat.get("floors")}
 
 
 def _cards(audit: Audit, out: Path) -> dict[str, Any]:

@@ -1,0 +1,165 @@
+"""Probes that run a sample again: sound models notice nothing, planted ones are caught."""
+
+import random
+import time
+
+import numpy as np
+import pytest
+
+import rerun_probe
+from hfd.data.altered import decoded, frozen_from, with_frames_of
+from hfd.data.compiled_tracks import read_sound
+from hfd.data.manifest import Sample
+from hfd.duplex.events import Audio, Text
+from hfd.duplex.model import Capabilities, DuplexModel, Identity
+from hfd.judge.noise_floor import noise_floor
+from hfd.judge.sample import Record
+from hfd.stream.run import Run
+from tests.stream.clips import number_of
+from tests.stream.conftest import compiled  # noqa: F401  a fixture
+
+
+class Reader(DuplexModel):
+    """Says the number of every second's first frame; its voice follows the seed."""
+
+    clock = "virtual"
+
+    def __init__(self):
+        self.samples = 0
+
+    @property
+    def capabilities(self):
+        return Capabilities(16_000, 16_000, self.clock, "native_talker")
+
+    def load(self):
+        return Identity("reader", None)
+
+    def open(self, sample, emit):
+        self.emit, self.seed = emit, sample.seed
+        self.samples += 1
+
+    def push(self, unit):
+        self.emit(Text(f"{number_of(unit.taken[0].rgb)} "))
+        self.emit(Audio(np.full(1600, 1000 + self.seed % 100, np.int16)))
+
+    def finish(self):
+        return {"end_reason": "input_done", "truncated": False}
+
+
+class Leaky(Reader):
+    """Counts the samples that it has heard."""
+
+    def push(self, unit):
+        super().push(unit)
+        self.emit(Text(f"[{self.samples}]"))
+
+
+class Clockwatcher(Reader):
+    """Says when it is late by the wall clock."""
+
+    def open(self, sample, emit):
+        super().open(sample, emit)
+        self.began = None
+
+    def push(self, unit):
+        super().push(unit)
+        self.began = self.began or time.monotonic()
+        if time.monotonic() - self.began > 0.05:
+            self.emit(Text("late"))
+
+
+class Server(Reader):
+    clock = "arrival"
+
+
+@pytest.fixture
+def samples(compiled):  # noqa: F811
+    return [
+        Sample(name, "other", compiled(f"{name}.mp4", frames), None, frames / 5, {}, 1)
+        for name, frames in (("a", 11), ("b", 16))
+    ]
+
+
+@pytest.fixture
+def probe(samples, tmp_path):
+    def run(model, kind):
+        shared = Run("reader", "reader", {}, 3, model.load(), max_lag_s=2.0)
+        bench = rerun_probe.Bench(model, shared, tmp_path / kind, random.Random(1))
+        return rerun_probe.KINDS[kind](bench, samples[0], samples)
+
+    return run
+
+
+@pytest.mark.parametrize("kind", ["pause", "cache", "neighbour"])
+def test_a_sound_model_is_the_same_whatever_happens_around_it(probe, kind):
+    found = probe(Reader(), kind)
+    assert found["equal"] and found.get("other_equal", True), found
+
+
+@pytest.mark.parametrize("kind", ["cache", "neighbour"])
+def test_a_model_that_remembers_is_caught(probe, kind):
+    found = probe(Leaky(), kind)
+    assert not found["equal"] and "text" in found["differs_in"]
+
+
+def test_a_model_that_looks_at_the_wall_clock_is_caught(probe, monkeypatch):
+    monkeypatch.setattr(rerun_probe, "MOST_PAUSE_S", 0.3)
+    assert "text" in probe(Clockwatcher(), "pause")["differs_in"]
+
+
+def test_repeats_tell_the_seed_from_the_noise(probe):
+    found = probe(Reader(), "repeat")
+    assert found["same_seed_equal"] and not found["other_seed_equal"]
+    assert len(found["onsets_s"]) == 3 and len(found["seeds"]) == 4
+
+
+def test_a_model_that_looks_says_something_else_of_other_frames(probe):
+    found = probe(Reader(), "vision")
+    assert found["deterministic"]
+    assert found["frozen_changes_text"] and not found["swapped_changes_text"]  # both count up
+
+
+@pytest.mark.realtime
+def test_jitter_keeps_its_schedule_and_loses_frames(probe):
+    class Robust(Server):
+        def push(self, unit):
+            self.emit(Text(f"{len(unit.taken)} "))
+
+    found = probe(Robust(), "jitter")
+    assert found["status"] == "ok" and max(found["late_s"]) > 0
+    assert found["differs_in"] == ["text", "deltas"]  # frames were lost
+
+
+def test_frozen_and_foreign_frames_keep_the_sound_bit_for_bit(samples, tmp_path):
+    source, other = samples[0].video, samples[1].video
+    frozen_from(source, 1.0, tmp_path / "frozen.mp4")
+    with_frames_of(other, source, tmp_path / "foreign.mp4")
+
+    def shown(path):
+        return [number_of(frame.to_ndarray(format="rgb24")) for frame in decoded(path)]
+
+    assert shown(tmp_path / "frozen.mp4") == [0, 1, 2, 3, 4, 5, 5, 5, 5, 5, 5]
+    assert shown(tmp_path / "foreign.mp4") == [*range(11), *[10] * 5]
+    assert np.array_equal(read_sound(tmp_path / "frozen.mp4"), read_sound(source))
+    assert np.array_equal(read_sound(tmp_path / "foreign.mp4"), read_sound(other))
+
+
+def test_samples_are_drawn_by_the_nonce():
+    many = [Sample(str(k), "hesitation", None, None, 1.0, {}, k) for k in range(50)]
+    first, same, other = (rerun_probe.drawn(many, nonce, 4) for nonce in ("x", "x", "y"))
+    assert first == same != other
+
+
+def test_the_noise_floor_is_the_largest_difference_of_equal_runs():
+    def run(takes_over, latency):
+        return [
+            Record("m", str(k), "hesitation", "ok", "", {},
+                   {"h1_gap_takeover": k < takes_over, "h9_response_s": latency + k}, {}, {})
+            for k in range(4)
+        ]  # fmt: skip
+
+    found = noise_floor([run(1, 1.0), run(2, 1.5), run(1, 1.2)])
+    assert found["floors"]["h1_gap_takeover"] == 0.25
+    assert found["floors"]["h9_response_s"] == pytest.approx(0.5)
+    assert found["flip_rate"] == pytest.approx(2 / 12)
+    assert found["onset_spread_s"] == pytest.approx(0.5)
