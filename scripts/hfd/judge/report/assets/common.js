@@ -10,7 +10,7 @@ const HFD = {
 const TEXTS = {
   en: {
     title: "Audit of full-duplex runs", coverage: "Coverage", rules: "Rules",
-    card: "Measurement card", card_hint: "P50 / P95 / max (n). Each number has its boundary; what the trace does not tell is empty. One session at a time.", samples_word: "samples", manifest: "manifest", code: "code", why: "reason", question: "what it asks", comparison: "Comparison", paired: "Differences between models",
+    noise: "own noise", reruns: "run again", no_noise: "not measured: snakemake repeat_probe_<model>", flips: "outcomes that flip", onset_spread: "onset spread", unchanged: "unchanged", answers_change: "answers change", card: "Measurement card", card_hint: "P50 / P95 / max (n). Each number has its boundary; what the trace does not tell is empty. One session at a time.", samples_word: "samples", manifest: "manifest", code: "code", why: "reason", question: "what it asks", comparison: "Comparison", paired: "Differences between models",
     dots_hint: "Dots with 95 % intervals. Strict: over all samples in which the metric is defined, a lost one counts against the model; * where only what could be scored is known.",
     paired_hint: "First minus second, on the samples that both have; p corrected by Holm; grey: not larger than a model's own noise; detectable: the smallest difference that so many pairs would find. Primary endpoint (strict):", clustered: "Drawn together",
     metric: "metric", low_good: "Lower is better", high_good: "Higher is better", neutral: "Neither", first: "first", second: "second", difference: "difference", p_holm: "p (Holm)", detectable: "detectable", primary: "primary endpoint", all_samples: "all samples", rate: "rate", median: "median", p90: "90 %", strict_short: "strict",
@@ -37,7 +37,7 @@ const TEXTS = {
   },
   zh: {
     title: "全双工运行审计", coverage: "完成情况", rules: "审计规则",
-    card: "测量卡", card_hint: "P50 / P95 / 最大（样本数）。每个数字都写明计时边界；记录未说明的留空。单并发。", samples_word: "个样本", manifest: "清单", code: "代码", why: "原因", question: "检查什么", comparison: "比较", paired: "模型间差异",
+    noise: "自身波动", reruns: "重复运行", no_noise: "未测：snakemake repeat_probe_<model>", flips: "结果翻转", onset_spread: "起点离散", unchanged: "不变", answers_change: "答案改变", card: "测量卡", card_hint: "P50 / P95 / 最大（样本数）。每个数字都写明计时边界；记录未说明的留空。单并发。", samples_word: "个样本", manifest: "清单", code: "代码", why: "原因", question: "检查什么", comparison: "比较", paired: "模型间差异",
     dots_hint: "点与 95% 区间。严格口径：对该指标有定义的全部样本，缺失者计为不利；* 表示只有可评分的样本。",
     paired_hint: "前者减后者，取两者共有的样本；p 经 Holm 校正；灰色：不大于模型自身的波动；可检出：这么多配对能发现的最小差异。主要终点（严格口径）：", clustered: "成组抽样",
     metric: "指标", low_good: "越低越好", high_good: "越高越好", neutral: "无好坏", first: "前者", second: "后者", difference: "差异", p_holm: "p（Holm）", detectable: "可检出", primary: "主要终点", all_samples: "全部样本", rate: "比例", median: "中位数", p90: "90 %", strict_short: "严格",
@@ -72,7 +72,7 @@ const CHINESE = {
   gap_takeover: "停顿中抢话", correction_barge_in: "抢断改口", late: "迟到", expected: "应有",
   prefix: "前缀", gap: "停顿", correction: "改口", tail: "尾部静音", control: "控制",
   first_question: "第一问", second_question: "第二问", scored: "可评分", strict: "严格", best: "最好情形", "scored only": "仅可评分", denominator: "口径",
-  native_talker: "模型原生", streaming_tts: "流式合成", post_tts: "事后合成", none: "无", virtual: "虚拟", arrival: "到达", language: "语言", gap_length: "停顿长度", hesitation: "犹豫", task: "任务", other: "其他", zh: "中文", en: "英文", expected_: "应有",
+  pause: "暂停", cache: "缓存", neighbour: "相邻样本", jitter: "抖动", "frozen frames": "画面冻结", "swapped frames": "他样画面", native_talker: "模型原生", streaming_tts: "流式合成", post_tts: "事后合成", none: "无", virtual: "虚拟", arrival: "到达", language: "语言", gap_length: "停顿长度", hesitation: "犹豫", task: "任务", other: "其他", zh: "中文", en: "英文", expected_: "应有",
 };
 const isChinese = () => document.documentElement.lang.startsWith("zh");
 const named = (name) => (isChinese() && CHINESE[name]) || String(name).replaceAll("_", " ");

@@ -32,6 +32,28 @@ function statusCounts(model) {
   return `${counts.expected} ${named("expected")}: ${shown.map(([key, n]) => `${n} ${named(key)}`).join(", ")}`;
 }
 
+// What a model shows against itself (repeat_probe): below that no difference says anything.
+function noiseOf(model) {
+  const repeat = data.reruns[model]?.repeat;
+  if (!repeat) return t("no_noise");
+  const floor = repeat.floors[data.statistics.primary];
+  return [`${t("flips")} ${percent(repeat.flip_rate ?? 0)}`, repeat.onset_spread_s === null ? "" : `${t("onset_spread")} ${number(repeat.onset_spread_s)} s`,
+    floor === undefined ? "" : `${metricName(data.statistics.primary)} ± ${percent(floor)}`, `${repeat.samples} × ${repeat.runs}`].filter(Boolean).join(" · ");
+}
+
+function rerunsOf(model) {
+  const probes = data.reruns[model] ?? {}, out = [];
+  for (const kind of ["pause", "cache", "neighbour"]) {
+    const found = Object.values(probes[kind] ?? {});
+    if (found.length) out.push(`${named(kind)} ${found.filter((one) => one.equal && one.other_equal !== false).length}/${found.length} ${t("unchanged")}`);
+  }
+  const seen = Object.values(probes.vision ?? {});
+  for (const way of ["frozen", "swapped"]) if (seen.length) out.push(`${named(`${way} frames`)}: ${seen.filter((one) => one[`${way}_changes_text`]).length}/${seen.length} ${t("answers_change")}`);
+  const jitter = Object.values(probes.jitter ?? {});
+  if (jitter.length) out.push(`${named("jitter")} ${jitter.filter((one) => one.equal).length}/${jitter.length} ${t("unchanged")}`);
+  return out.join(" · ") || "–";
+}
+
 function drawCards() {
   const keys = [...new Set([data.statistics.primary, "h5_hold_failure", "h9_response_s"])];
   const cards = ran.map((model) => {
@@ -42,6 +64,7 @@ function drawCards() {
       [t("hardware"), card.hardware.join(" / ")], [t("clock_name"), `${card.clock.join(" / ")}${card.turn_taking.length ? ` · ${card.turn_taking.join(" / ")}` : ""}${card.full_duplex.length ? ` · ${card.full_duplex.join(" / ")}` : ""}`],
       [t("voice"), card.voice_origin.map(named).join(" / ")], [t("dates"), [...new Set(card.made.map((text) => text.slice(0, 10)))].join(" – ")],
       [t("load"), card.busy ? `${card.busy} ${t("of")} ${card.results} ${t("busy")}` : t("quiet")],
+      [t("noise"), noiseOf(model)], [t("reruns"), rerunsOf(model)],
       [t("versions"), Object.entries(card.versions).map(([name, version]) => `${name} ${version}`).join(", ") || "–"],
     ];
     return element("article", { class: "model-card", style: `border-top-color:${colourOf(model)}`, "data-model": model },
