@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import os
 import shutil
 import tarfile
 from pathlib import Path
@@ -18,9 +19,8 @@ from hfd.errors import HfdError, run_cli
 from hfd.files import atomic_path, read_json, replace_folder, sha256_file
 from hfd.judge.delivery import ABOUT, BESIDE, INCOMPLETE, PREFIX, SUMS
 from hfd.judge.findings import FILES
+from hfd.judge.report.pages import write_script
 from hfd.judge.verdict import FAIL
-
-_AUDIT_FILES = ("summary.json", "samples.csv", "metrics.csv", "rules.csv")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -53,7 +53,7 @@ def main(argv: list[str] | None = None) -> int:
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
     try:
-        fill(part, args, ids, reasons)
+        fill(part, args, ids, reasons, summary)
         replace_folder(part, target)
     finally:
         shutil.rmtree(part, ignore_errors=True)
@@ -87,14 +87,18 @@ def stale(summary: dict[str, Any], model: str, ids: list[str]) -> list[str]:
     return [] if audited == len(ids) else [f"the audit saw {audited} results, there are {len(ids)}"]
 
 
-def fill(part: Path, args: argparse.Namespace, ids: list[str], reasons: list[str]) -> None:
+def fill(
+    part: Path,
+    args: argparse.Namespace,
+    ids: list[str],
+    reasons: list[str],
+    summary: dict[str, Any],
+) -> None:
     """Write everything but the archive into `part`."""
     for sample_id in ids:
         source = args.results / args.model / sample_id
         shutil.copytree(source, part / sample_id)
-    (part / "audit").mkdir()
-    for name in _AUDIT_FILES:
-        shutil.copyfile(args.audit / name, part / "audit" / name)
+    copy_report(args.audit, part / "audit", args.results / args.model)
     for path in args.environment:
         (part / "environment").mkdir(exist_ok=True)
         shutil.copyfile(path, part / "environment" / path.name)
@@ -105,6 +109,7 @@ def fill(part: Path, args: argparse.Namespace, ids: list[str], reasons: list[str
                 "samples": len(ids),
                 "complete": not reasons,
                 "reasons": reasons,
+                **made_of(summary, args.model),
                 "verify": f"python scripts/verify_results.py {part.name[1:].removesuffix('.part')}",
             },
             indent=2,
@@ -116,6 +121,30 @@ def fill(part: Path, args: argparse.Namespace, ids: list[str], reasons: list[str
     files = sorted(path for path in part.rglob("*") if path.is_file())
     sums = [f"{sha256_file(path)}  {path.relative_to(part).as_posix()}" for path in files]
     (part / SUMS).write_text("\n".join(sums) + "\n", encoding="utf-8")
+
+
+def made_of(summary: dict[str, Any], model: str) -> dict[str, Any]:
+    """Dates, code, weights and hardware of the results, as the audit saw them."""
+    card = summary.get("cards", {}).get(model, {})
+    found = {
+        name: card.get(name, []) for name in ("made", "identity", "weights", "hardware", "clock")
+    }
+    about = summary.get("about", {})
+    return found | {"code": about.get("code_versions", {}), "audited": about.get("made")}
+
+
+def copy_report(audit: Path, target: Path, results: Path) -> None:
+    """The audit with its pages and players; links lead to the samples beside it."""
+    shutil.copytree(audit, target)
+    before = f"{os.path.relpath(results, audit)}/"
+    for page in (target / "samples").glob("*.js"):
+        text = page.read_text(encoding="utf-8")
+        value = json.loads(text[text.index("(") + 1 : text.rindex(")")].replace("<\\/", "</"))
+        value["video"] = None  # the delivery holds no input
+        for part in value["models"]:
+            if part["files"] and part["files"].startswith(before):
+                part["files"] = "../" + part["files"][len(before) :]
+        write_script(page, "sample", value)
 
 
 def pack(folder: Path) -> Path:

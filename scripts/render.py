@@ -6,6 +6,7 @@ The last picture is frozen until the model has finished; nothing is cut.
 from __future__ import annotations
 
 import argparse
+import math
 import subprocess
 import tempfile
 from pathlib import Path
@@ -24,9 +25,10 @@ from hfd.media_time import SAMPLE_RATE
 RATE = 24_000
 _CAPTION_S = 4.0
 """How long the last words of a turn stay."""
-_TURN_GAP_S = 2.0
-_LONGEST = 84
-"""Characters of the running turn that a caption shows."""
+_CUE_S = 1.0
+_LONGEST = 42
+"""Characters of one cue."""
+_ENDS = (".", "?", "!", "。", "？", "！", "…")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -69,17 +71,25 @@ def _stereo(user: np.ndarray, assistant: np.ndarray, rate: int) -> np.ndarray:
 
 
 def captions(events: list[tuple[float, str]]) -> str:
-    """SubRip text: at each delta the running turn's last words, until the next delta."""
-    shown, blocks = "", []
+    """SubRip text: every word once, in cues that begin when all of their words had come.
+
+    A cue ends with a sentence, a second of text, a full line, or a pause.
+    """
+    cues: list[tuple[float, str]] = []
+    words, began = "", 0.0
     for number, (t, delta) in enumerate(events):
-        following = events[number + 1][0] if number + 1 < len(events) else t + _CAPTION_S
-        if number and t - events[number - 1][0] > _TURN_GAP_S:
-            shown = ""
-        shown = (shown + delta)[-_LONGEST:]
-        end = min(following, t + _CAPTION_S)
-        if end > t and shown.strip():
-            text = " ".join(shown.split())
-            blocks.append(f"{len(blocks) + 1}\n{_stamp(t)} --> {_stamp(end)}\n{text}\n")
+        began = began if words.strip() else t
+        words += delta
+        following = events[number + 1][0] if number + 1 < len(events) else math.inf
+        full = words.rstrip().endswith(_ENDS) or len(words) >= _LONGEST or t - began >= _CUE_S
+        if words.strip() and (full or following - t > _CUE_S):
+            cues.append((t, " ".join(words.split())))
+            words = ""
+    blocks = []
+    for number, (t, text) in enumerate(cues):
+        following = cues[number + 1][0] if number + 1 < len(cues) else math.inf
+        end = max(min(following, t + _CAPTION_S), t + 0.001)
+        blocks.append(f"{number + 1}\n{_stamp(t)} --> {_stamp(end)}\n{text}\n")
     return "\n".join(blocks)
 
 

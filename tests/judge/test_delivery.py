@@ -82,6 +82,17 @@ def test_a_delivery_is_verified_from_outside_and_a_changed_byte_is_named(house, 
     assert "s04/assistant_audio.wav" in told and "sample 29978 " in told and "SHA256SUMS" in told
 
 
+def test_a_delivery_contains_the_page_and_says_what_made_it(house):
+    deliver.main(deliver_args(house))
+    folder = house / "out/results_talker"
+    about = json.loads((folder / "ABOUT.json").read_text())
+    assert about["weights"] and about["hardware"] and about["made"] and about["code"]
+    assert (folder / "audit/index.html").is_file() and (folder / "audit/assets/plotly.js").is_file()
+    page = (folder / "audit/samples/s04.js").read_text(encoding="utf-8")
+    assert '"files":"../s04"' in page and (folder / "audit/../s04/result.json").is_file()
+    assert list((folder / "audit/players/talker").glob("*.webm"))
+
+
 def test_two_deliveries_of_the_same_results_are_the_same_bytes(house):
     deliver.main(deliver_args(house))
     first = (house / "out/results_talker.tar.gz").read_bytes()
@@ -129,7 +140,10 @@ def test_a_rendered_video_lasts_as_long_as_the_speech_and_carries_captions(house
 
 
 def test_captions_show_the_running_turn_and_start_anew_after_a_pause():
-    srt = render.captions([(1.0, "Hel"), (1.5, "lo."), (9.0, "你好")])
-    assert "00:00:01,000 --> 00:00:01,500\nHel\n" in srt
-    assert "00:00:01,500 --> 00:00:05,500\nHello.\n" in srt
-    assert "00:00:09,000 --> 00:00:13,000\n你好\n" in srt
+    srt = render.captions([(1.0, "Hel"), (1.5, "lo. "), (1.6, "How"), (1.7, " are"), (9.0, "你好")])
+    cues = [block.split("\n")[1:3] for block in srt.split("\n\n")]
+    assert cues == [
+        ["00:00:01,500 --> 00:00:01,700", "Hello."],  # there is no earlier moment with all of it
+        ["00:00:01,700 --> 00:00:05,700", "How are"],
+        ["00:00:09,000 --> 00:00:13,000", "你好"],
+    ]

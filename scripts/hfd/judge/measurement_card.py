@@ -81,6 +81,9 @@ def measurement_card(records: Sequence[Record], rules: dict[str, Verdict]) -> di
         **{name: _known(r.metrics.get(key) for r in records) for name, key in metric.items()},
     }
     return {
+        "identity": made_of["identity"],
+        "weights": made_of["weights"],
+        "made": made_of["made"],
         "hardware": made_of["hardware"],
         "clock": made_of["clock"],
         "sessions": 1,
@@ -156,6 +159,9 @@ def card_markdown(model: str, card: dict[str, Any]) -> str:
     """The card as a page of Markdown, to be pasted."""
     lines = [f"# Measurement card: {model}", ""]
     plain = [
+        ("Model", " / ".join(card["identity"])),
+        ("Weights", " / ".join(card["weights"])),
+        ("Made", " - ".join(dict.fromkeys(date[:10] for date in card["made"]))),
         ("Hardware", " / ".join(card["hardware"])),
         ("Clock", " / ".join(card["clock"])),
         ("Sessions at a time", str(card["sessions"])),
