@@ -44,7 +44,7 @@ class Settings(MiniCpmOSettings):
     tokens_per_unit: Annotated[int, Range(4, 100)] = 11
     text_tokens: Annotated[int, Range(1, 97)] = 8
     speech_codes: Annotated[int, Range(1, 500)] = 50
-    min_free_gpu_gb: Annotated[float, Range(0, 1000)] = 30.0
+    min_free_gpu_gb: Annotated[float, Range(0, 1000)] = 34.0
 
 
 def parse_settings(given: Mapping[str, Any]) -> Settings:

@@ -59,7 +59,7 @@ class Settings:
     device: str = "auto"
     dtype: Literal["auto", "bfloat16", "float32"] = "auto"
     acceleration: Literal["auto", "graphs", "eager"] = "auto"
-    min_free_gpu_gb: Annotated[float, Range(0, 1000)] = 28.0
+    min_free_gpu_gb: Annotated[float, Range(0, 1000)] = 34.0
 
 
 def parse_settings(given: Mapping[str, Any]) -> Settings:
