@@ -58,6 +58,7 @@ def load_parts(settings: Settings) -> Parts:
     problems = [*package_problems(), *checkpoint.snapshot_problems(snapshot)]
     _refuse(settings, [*problems, *memory_problems(device, settings.min_free_gpu_gb)])
     use_own_module_cache()
+    torch.backends.cudnn.deterministic = True  # some convolutions add up in any order otherwise
     torch.manual_seed(LOAD_SEED)
     model = _load_model(snapshot, pick_dtype(settings.dtype, device), device)
     return make_parts(settings, snapshot, model, checkpoint.weights_hash(snapshot))

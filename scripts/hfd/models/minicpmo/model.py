@@ -64,6 +64,7 @@ class MiniCpmO(DuplexModel):
             frame_rule=FRAME_RULES[self.settings.frames],
             max_media_s=float((POSITIONS - PROMPT_TOKENS) // tokens),
             gpus=1,
+            codec_hop_samples=HOP,
         )
 
     def preflight(self) -> Sequence[str]:
