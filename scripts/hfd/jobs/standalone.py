@@ -7,7 +7,9 @@ one shard and no checks, retries or publishing around it (``snakemake results_<m
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from hfd.data.manifest import Sample, read_manifest
@@ -44,11 +46,17 @@ def run_standalone(
         samples = _chosen(samples, args.only, args.manifest)
     args.output_root.mkdir(parents=True, exist_ok=True)
     store = PlainStore(args.root, spec.name, args.output_root)
-    shard = Shard("by hand", samples, max_lag_s=max_lag_s, wav_copies=wav_copies)
+    shard = Shard(
+        "by hand",
+        samples,
+        max_lag_s=max_lag_s,
+        wav_copies=wav_copies,
+        on_end=partial(_print_end, store),
+    )
     try:
-        tally = run_shard(spec, shard, store, lambda text: print(text, flush=True))
+        tally = run_shard(spec, shard, store, partial(print, file=sys.stderr, flush=True))
     except Stopped:
-        print("stopped; what is finished stays, the sample in flight was dropped")
+        print("stopped; what is finished stays, the sample in flight was dropped", file=sys.stderr)
         return 143
     except ModelBroken as error:
         raise HfdError(
@@ -56,12 +64,15 @@ def run_standalone(
             file=args.output_root,
             remedy="What is finished stays: mend it, then run again",
         ) from error
-    failed = [name for name, how in tally.ended.items() if how == "failed"]
-    kept = len(tally.ended) - len(failed) - tally.computed
-    print(f"{tally.computed} computed, {kept} kept, {len(failed)} failed: {args.output_root}")
-    for name in failed:
-        print(f"{name}: {(store.error(name) or {}).get('error')} ({store.error_file(name)})")
-    return 1 if failed else 0
+    return 1 if "failed" in tally.ended.values() else 0
+
+
+def _print_end(store: PlainStore, sample_id: str, how: str, answer: str | None) -> None:
+    """One line for each sample on standard output; what failed, and where it is recorded."""
+    if how == "failed":
+        error = (store.error(sample_id) or {}).get("error")
+        answer = f"failed: {error} ({store.error_file(sample_id)})"
+    print(f"{sample_id}: {answer or 'kept'}", flush=True)
 
 
 def _chosen(samples: Sequence[Sample], ids: Sequence[str], manifest: Path) -> list[Sample]:

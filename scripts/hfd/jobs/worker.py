@@ -58,6 +58,8 @@ class Shard:
         gpus: cards the model needs.
         max_lag_s: arrival clock: a unit sent later than this fails the sample.
         wav_copies: further names under which the wav is expected beside a result.
+        on_end: called with each sample's id, ``done`` or ``failed``, and its answer if the model
+            was run for it.
     """
 
     name: str
@@ -66,6 +68,7 @@ class Shard:
     gpus: int = 0
     max_lag_s: float = 0.5
     wav_copies: Sequence[str] = ()
+    on_end: Callable[[str, str, str | None], None] | None = None
 
 
 @dataclass
@@ -107,6 +110,7 @@ class _Worker:
         self.expected = Expectation(spec, store.root, HashCache(store.hashes))
         self.leases = Leases(shard.name)
         self.tally = Tally()
+        self._answer: str | None = None
         self._model: DuplexModel | None = None
         self._run: Run | None = None
 
@@ -197,6 +201,7 @@ class _Worker:
                 raise ModelBroken(f"{error}{full}") from error
             return "failed"
         self.store.error_file(name).unlink(missing_ok=True)
+        self._answer = f"{result['status']}: {result['text']!r}"
         self._progress(place, sample, result["status"], time.monotonic() - started)
         return "done"
 
@@ -293,6 +298,9 @@ class _Worker:
 
     def _end(self, sample: Sample, how: str) -> None:
         self.tally.ended[sample.sample_id] = how
+        answer, self._answer = self._answer, None
+        if self.shard.on_end:
+            self.shard.on_end(sample.sample_id, how, answer)
 
     def _progress(self, place: str, sample: Sample, status: str, took: float) -> None:
         tally = self.tally
