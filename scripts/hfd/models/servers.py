@@ -251,6 +251,7 @@ class ChildServer:
         """End the server with all its descendants and wait for that; fine if it has ended."""
         if self._guardian is None:
             return
+        assert self._guardian.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self._guardian.stdin.close()
         self._guardian.wait()

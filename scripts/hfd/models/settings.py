@@ -45,7 +45,8 @@ def make_settings(kind: type[T], given: Any, place: str = "settings", **made: An
     """
     if not isinstance(given, Mapping):
         raise wrong_setting(place, given, "Write its keys, each with a value")
-    known = {field.name: field for field in fields(kind) if field.name not in made}
+    own: Any = kind  # a dataclass, which no type says
+    known = {field.name: field for field in fields(own) if field.name not in made}
     for key in given:
         if key not in known:
             raise HfdError(
@@ -79,7 +80,7 @@ def _fitting(value: Any, hint: Any, place: str) -> Any:
     elif origin is Literal:
         if value not in parts:
             raise wrong_setting(place, value, f"Write one of {', '.join(parts)}")
-    elif is_dataclass(hint) and not isinstance(value, hint):
+    elif isinstance(hint, type) and is_dataclass(hint) and not isinstance(value, hint):
         return make_settings(hint, value, place)
     elif not _is_a(value, origin or hint):
         raise wrong_setting(place, value, f"Write {_NAMES.get(origin or hint, hint)}")

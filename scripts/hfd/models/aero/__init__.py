@@ -50,7 +50,7 @@ class AeroModel(DuplexModel):
         self._wire = Wire(ROOT / self._settings.wire)
         self._token_text: TokenText | None = None
         self._conversation: Conversation | None = None
-        self._sockets: LoopThread | None = None
+        self._loop: LoopThread | None = None
 
     @property
     def capabilities(self) -> Capabilities:
@@ -69,7 +69,7 @@ class AeroModel(DuplexModel):
         start_all(self._servers.values())
         if self._settings.vocab:
             self._token_text = TokenText(Path(self._settings.vocab))
-        self._sockets = LoopThread("aero-sockets")
+        self._loop = LoopThread("aero-sockets")
         return Identity(
             "aero-realtime-4b + qwen3-tts",
             self._settings.weights,
@@ -97,13 +97,13 @@ class AeroModel(DuplexModel):
             self._sockets.run(self._open(sample, emit))
 
     def push(self, unit: Unit) -> None:
-        if self._conversation.failure is not None:
-            raise self._explained(self._conversation.failure)
-        self._conversation.push(unit)
+        if self._open_one.failure is not None:
+            raise self._explained(self._open_one.failure)
+        self._open_one.push(unit)
 
     def finish(self) -> Mapping[str, Any]:
         try:
-            facts = self._sockets.run(self._conversation.finish())
+            facts = self._sockets.run(self._open_one.finish())
         except SampleFailure as failure:
             raise self._explained(failure) from failure
         (self._scratch / TEAM_WAV).symlink_to("../assistant_audio.wav")
@@ -120,9 +120,21 @@ class AeroModel(DuplexModel):
     def unload(self) -> None:
         for server in self._servers.values():
             server.stop()
-        if self._sockets is not None:
-            self._sockets.stop()
-            self._sockets = None
+        if self._loop is not None:
+            self._loop.stop()
+            self._loop = None
+
+    @property
+    def _sockets(self) -> LoopThread:
+        """The thread of the sockets, between `load` and `unload`."""
+        assert self._loop is not None
+        return self._loop
+
+    @property
+    def _open_one(self) -> Conversation:
+        """The sample that is open, between `open` and `close`."""
+        assert self._conversation is not None
+        return self._conversation
 
     def _restart_the_dead(self) -> bool:
         """Start servers again that ended since the last sample; tell whether any had.

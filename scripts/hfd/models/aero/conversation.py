@@ -264,11 +264,12 @@ class Conversation:
 
     def _truncated(self) -> bool:
         """Whether the answer was still running in the last slots: nothing drives it on."""
-        return bool(self._text_times) and self._text_times[-1] >= self._units.ended - SLOT_S
+        ended = self._units.ended
+        return ended is not None and self._text_times[-1:] >= [ended - SLOT_S]
 
     def _facts(self) -> dict[str, Any]:
-        names = ("deltas", "empty_deltas", "marker_deltas", "lossy_deltas", "late_deltas")
-        names += ("final_events", "silence_events", "ignored_events", "slots_from_the_future")
+        names = ["deltas", "empty_deltas", "marker_deltas", "lossy_deltas", "late_deltas"]
+        names += ["final_events", "silence_events", "ignored_events", "slots_from_the_future"]
         return {
             **{name: self._counts[name] for name in names},
             "unknown_events": self._unknown.record(),
