@@ -27,6 +27,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
 from tests.fakes.duplexomni_weights import fake_weights, reference_stack  # noqa: E402
 
+from hfd.duplex.frames import with_frames_taken  # noqa: E402
 from hfd.duplex.model import SampleInfo  # noqa: E402
 from hfd.duplex.units import Frame, Unit  # noqa: E402
 from hfd.errors import run_cli  # noqa: E402
@@ -76,12 +77,14 @@ def measure(slices: int, width: int, height: int, folder: Path) -> dict[str, obj
         model.load()
         model._limits = type(model._limits)(10**9)  # the context is not what is measured
         model.open(SampleInfo("bench", slices * 0.48, width, height, 1, folder), lambda _: None)
-        for unit in _units(slices, width, height):
+        given = _units(slices, width, height)
+        for unit in with_frames_taken(given, model.capabilities.frame_rule):
             began, used = time.perf_counter(), time.process_time()
             model.push(unit)
             wall.append(time.perf_counter() - began)
             cpu.append(time.process_time() - used)
-        thinker, talker = (_busy(child.port) for child in model._stack._children)
+        # The first turn of each server was the warm-up's.
+        thinker, talker = (_busy(child.port)[1:] for child in model._stack._children)
         sent = len(model._loop._body.parts[0])
         model.finish()
         model.close()
