@@ -22,10 +22,10 @@ HERE = Path(__file__).parent
 SCRIPTS = HERE.parents[2] / "scripts"
 
 
-def server_settings(script: str) -> dict:
+def server_settings(script: str, *more: str) -> dict:
     """How a test server is started, as config/models.yaml would say it."""
     return {
-        "command": [sys.executable, str(HERE / script), "{port}"],
+        "command": [sys.executable, str(HERE / script), "{port}", *more],
         "ready": "http://127.0.0.1:{port}/health",
         "env": {"PYTHONPATH": os.pathsep.join([str(SCRIPTS), str(HERE.parents[2])])},
         "ready_timeout_s": 60,

@@ -349,8 +349,7 @@ def test_chunks_grow_if_the_client_asks_for_it(client):
 
 @pytest.mark.realtime
 def test_two_sessions_speak_at_the_same_time_where_there_are_two_slots(tmp_path):
-    settings = server_settings("tone_server.py")
-    settings["command"] = [*settings["command"], "2"]
+    settings = server_settings("tone_server.py", "2")
     server = ChildServer(ServerSpec.from_settings("tone", settings), tmp_path)
     start_all([server])
     try:
@@ -369,8 +368,7 @@ def test_two_sessions_speak_at_the_same_time_where_there_are_two_slots(tmp_path)
 
 @pytest.mark.realtime
 def test_one_session_speaks_one_utterance_after_the_other_though_there_are_two_slots(tmp_path):
-    settings = server_settings("tone_server.py")
-    settings["command"] = [*settings["command"], "2"]
+    settings = server_settings("tone_server.py", "2")
     server = ChildServer(ServerSpec.from_settings("tone", settings), tmp_path)
     start_all([server])
     try:

@@ -1,6 +1,6 @@
 """The real TTS server (socket, queue, speech policy) with a voice that hums instead of a network.
 
-    python tone_server.py PORT [SLOTS]
+    python tone_server.py PORT [SLOTS [FRAMES_PER_TOKEN]]
 
 `?mode=` of the URL chooses another, misbehaving server in its place.
 """
@@ -22,7 +22,7 @@ FRAME_S = 0.01
 
 
 class ToneVoice:
-    """Each text token gives two frames of a tone; ends when all its tokens have been spoken.
+    """Each text token gives some frames of a tone; ends when all its tokens have been spoken.
 
     Text with "∞" is never ended, text with "☠" breaks the voice.
     """
@@ -30,8 +30,8 @@ class ToneVoice:
     max_frames = 2048
     text_vocabulary = 0x110000
 
-    def __init__(self, slots=1):
-        self.slots = slots
+    def __init__(self, slots=1, frames_per_token=FRAMES_PER_TOKEN):
+        self.slots, self.frames_per_token = slots, frames_per_token
         self.heard, self.made, self.given, self.endless = ({} for _ in range(4))
 
     def tokens(self, text):
@@ -49,7 +49,7 @@ class ToneVoice:
         for slot, move in moves.items():
             if move is not None:
                 self.heard[slot] += move.side >= 0
-                spoken = self.made[slot] >= FRAMES_PER_TOKEN * self.heard[slot]
+                spoken = self.made[slot] >= self.frames_per_token * self.heard[slot]
                 if move.may_end and spoken and not self.endless[slot]:
                     ended.add(slot)
                     continue
@@ -102,10 +102,9 @@ async def misbehave(socket, mode):
         frames += 1
 
 
-async def main(port, slots=1):
+async def main(port, *voice):
     info = {"model": "tone", "weights_id": None, "device": "cpu", "acceleration": "plain"}
-    voice = ToneVoice(slots)
-    honest = TtsServer(Offer(voice, info, ("ryan", "serena"), ("auto", "english")))
+    honest = TtsServer(Offer(ToneVoice(*voice), info, ("ryan", "serena"), ("auto", "english")))
 
     async def handle(socket):
         query = parse_qs(urlsplit(socket.request.path).query)

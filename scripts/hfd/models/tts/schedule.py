@@ -127,8 +127,8 @@ class Talker:
             self._waiting.remove(job)
             job.on_done(job.speech.close())
         for slot in range(self._voice.slots):
-            if slot not in self._speaking and (job := self._next()):
-                self._begin(slot, job)
+            if slot not in self._speaking and (waiting := self._next()):
+                self._begin(slot, waiting)
 
     def _next(self) -> Job | None:
         """The first that waits and whose session is not speaking."""
