@@ -24,7 +24,9 @@ def open_media(path: Path) -> av.container.InputContainer:
         HfdError: the file cannot be opened as media.
     """
     try:
-        return av.open(f"file:{Path(path).absolute()}", **_DAMAGED_TAGS)
+        container: av.container.InputContainer
+        container = av.open(f"file:{Path(path).absolute()}", **_DAMAGED_TAGS)
+        return container
     except (av.error.FFmpegError, OSError, ValueError) as error:
         raise HfdError(
             f"cannot be read as a video ({reason(error)})",

@@ -199,7 +199,7 @@ class _Reader:
             self._event(row, inputs[second], SECOND_QUESTION, place, f"{field}[{second}]"),
         )
 
-    def _in_order(self, inputs: list[dict], place: str, field: str) -> tuple[int, int]:
+    def _in_order(self, inputs: list[dict[str, Any]], place: str, field: str) -> tuple[int, int]:
         """Which entry is the first question: by role where roles are given, else as listed."""
         roles = [lookup(value, self._names["role"]) for value in inputs]
         if roles == [None, None] or roles == [FIRST_QUESTION, SECOND_QUESTION]:

@@ -175,6 +175,18 @@ def _blocks(path: Path) -> Iterator[np.ndarray]:
             yield block
 
 
+def _cut(blocks: Iterator[np.ndarray], begin: int, stop: int) -> np.ndarray:
+    """Frames [begin, stop) of the file that the blocks are of; nothing else is kept."""
+    kept: list[np.ndarray] = []
+    at = 0
+    for block in blocks:
+        kept.append(block[max(0, begin - at) : max(0, stop - at)])
+        at += len(block)
+        if at >= stop:
+            break
+    return np.concatenate(kept)
+
+
 def _read_frames(recording: Recording, start: int, end: int) -> np.ndarray:
     """Frames [start, end), shape [frames, channels]; silence where the recording has none."""
     begin, stop = max(start, 0), min(end, recording.frames)
@@ -184,7 +196,7 @@ def _read_frames(recording: Recording, start: int, end: int) -> np.ndarray:
                 str(recording.path), start=begin, stop=stop, dtype="float64", always_2d=True
             )
         else:
-            frames = np.concatenate(list(_blocks(recording.path)))[begin:stop]
+            frames = _cut(_blocks(recording.path), begin, stop)
     except (soundfile.SoundFileError, OSError, RuntimeError) as error:
         raise HfdError(f"cannot be read ({error})", file=recording.path, remedy=_REMEDY) from error
     if len(frames) != stop - begin:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import av
 
@@ -65,7 +66,7 @@ class _Track:
     end: Fraction | None = None
     decoded: list[Fraction] = field(default_factory=list)
 
-    def add(self, packet: av.Packet, unit_s: Fraction) -> None:
+    def add(self, packet: av.Packet[Any], unit_s: Fraction) -> None:
         ticks = packet.pts if packet.pts is not None else packet.dts
         if not packet.size or ticks is None or packet.is_discard:
             return
