@@ -10,6 +10,7 @@ from itertools import pairwise
 import pytest
 
 from hfd.files import sha256_file
+from hfd.jobs.hashes import signature
 from hfd.jobs.store import FILES
 from tests.workflow.desk import MODELS_FOR_TESTS, counts, write_video
 
@@ -141,6 +142,18 @@ def test_a_video_replaced_by_an_older_file_loses_its_verdict_and_its_result(desk
     _older(video)
     assert "its input was refused" in desk.run(ok=False)
     assert desk.results("loud") == {"a", "c"}
+
+
+def test_a_touched_video_is_hashed_once_and_nothing_else_is_done(desk):
+    desk.add_samples(["a", "b"])
+    desk.add_model("loud")
+    desk.run()
+    video = desk.path / "data" / "videos" / "b.mp4"
+    _older(video)
+    assert "Nothing to be done" in desk.run()
+    records = [json.loads(p.read_text()) for p in (desk.path / "work" / "hashes").iterdir()]
+    known = {record["path"]: record["signature"] for record in records}
+    assert known["data/videos/b.mp4"] == signature(video)
 
 
 def test_missing_videos_are_their_samples_fault_and_listed_together(desk):

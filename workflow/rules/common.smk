@@ -178,11 +178,15 @@ def tell_what_is_missing():
     """Every run ends with the table of what exists and what is missing, also one that failed."""
     if workflow.is_main_process and INTERRUPTED:
         runlock.tell("stopped by Ctrl-C; what is finished stays, the same command goes on from it")
+    if not workflow.is_main_process:
+        return
     os.chdir(WORKING_FOLDER)
-    if workflow.is_main_process and SCHEDULE.models_seen():
+    if INTERRUPTED:
+        runlock.tell("stopped by Ctrl-C; what is finished stays, the same command goes on from it")
+    if SCHEDULE.models_seen():
         print(SCHEDULE.table(anew=bool(STARTED)), file=sys.stderr)
-    if workflow.is_main_process and STARTED:
-        SCHEDULE.save_hashes()
+        if not workflow.dryrun:
+            SCHEDULE.save_hashes()
 
 
 onstart:
