@@ -22,7 +22,14 @@ _NAME = re.compile(
 )
 _NAMES_A_VARIABLE = re.compile(r"_(env|variable)$", re.IGNORECASE)
 _ENVIRONMENTS = ("env", "environment", "headers")
-_PLAIN_QUERY = ("model", "api-version", "voice", "language")
+_PLAIN_QUERY = (
+    "model",
+    "api-version",
+    "voice",
+    "language",
+    *("autostart", "duplex"),  # vLLM-Omni
+    *("voice_prompt", "text_prompt"),  # PersonaPlex
+)
 _URL = re.compile(r"\b(?P<scheme>[a-z][a-z0-9+.\-]*://)(?P<user>[^/?#\s@\"']*@)?", re.IGNORECASE)
 _QUERY = re.compile(r"(?P<name>[?&][^=&#\s\"']+=)(?P<value>[^&#\s\"']*)")
 _HEADER = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=\-]{8,}")
@@ -43,7 +50,7 @@ def without_secrets(value: Any, name: str = "") -> Any:
 
     Returns:
         The same shape. Under a secret's name, and for the query of a URL (but model, version,
-        voice and language) and its user part, stands ``<hidden>``; the values of environments and
+        voice and the like) and its user part, stands ``<hidden>``; the values of environments and
         headers are known by the first 12 digits of their SHA-256, so that a change is noticed.
     """
     if isinstance(value, Mapping):

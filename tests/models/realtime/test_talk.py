@@ -195,7 +195,7 @@ def test_recorded_messages_hold_what_was_said_and_no_key(talk, tmp_path):
 
 def test_a_key_that_a_server_echoes_is_left_nowhere(talk, tmp_path):
     run = talk("openai", "echo_key", record=True, pictures=4)
-    assert run.result["status"] == "ok" and "debug <withheld>" in run.end["unknown_events"]
+    assert run.result["status"] == "ok" and "debug <hidden>" in run.end["unknown_events"]
     assert "ephemeral" not in (run.out / "provenance.json").read_text()
     no_key_is_left(tmp_path)
 

@@ -11,8 +11,9 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from hfd.secrets import HIDDEN, scrub
+
 RAW_FRAMES = "raw_frames.jsonl"
-WITHHELD = "<withheld>"
 SECRET_FIELDS = (
     "api_key",
     "authorization",
@@ -34,15 +35,13 @@ class Secrets:
         self._values = sorted({value for value in values if value}, key=len, reverse=True)
 
     def hide(self, text: str) -> str:
-        """The text with every secret value, and the text of every secret field, replaced."""
-        for value in self._values:
-            text = text.replace(value, WITHHELD)
-        return _FIELD.sub(rf'\1"{WITHHELD}"', text)
+        """The text without secret values, secret fields of JSON, and secrets in URLs."""
+        return _FIELD.sub(rf'\1"{HIDDEN}"', scrub(text, self._values))
 
     def hide_bytes(self, data: bytes) -> bytes:
         """The same for a binary message; only values can be found in it."""
         for value in self._values:
-            data = data.replace(value.encode(), WITHHELD.encode())
+            data = data.replace(value.encode(), HIDDEN.encode())
         return data
 
 

@@ -58,7 +58,7 @@ def test_vllm_omni_is_told_what_was_played_and_its_secret_is_withheld(run, vllm_
     (known,) = [e for e in events if e["type"] == "playback.acknowledged"]
     assert known["event"]["played_ms"] == known["event"]["committed_ms"] == 5000
     (created,) = [e for e in events if e["type"] == "session.created"]
-    assert created["resume_token"] == "<withheld>"
+    assert created["resume_token"] == "<hidden>"
     assert events[-1]["type"] == "session.closed"
 
 
