@@ -110,6 +110,17 @@ def test_a_vocoder_file_that_would_call_other_classes_is_refused(folder):
     assert "would call !apply:os.system" in problems(folder)
 
 
+def test_a_length_penalty_is_refused_before_loading_where_the_code_takes_none(folder):
+    path = folder / "modeling_minicpmo.py"
+    path.write_text("class A:\n    def streaming_generate(self, top_k=1): ...\n")
+    assert "write null" in checkpoint.penalty_problems(folder, 0.8)[0]
+    assert checkpoint.penalty_problems(folder, None) == []
+    path.write_text("class A:\n    def streaming_generate(self, length_penalty=1.0): ...\n")
+    assert checkpoint.penalty_problems(folder, 0.8) == []
+    path.write_text("no python")
+    assert "is no Python" in checkpoint.penalty_problems(folder, 0.8)[0]
+
+
 @pytest.mark.parametrize(
     "seconds, words", [(17.2, "17.2 s long; the vocoder takes 16.9 s"), (0.4, "0.4 s long")]
 )

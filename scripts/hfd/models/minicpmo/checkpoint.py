@@ -5,6 +5,7 @@ Nothing of the snapshot's code runs here, and no torch is needed.
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections import Counter
@@ -184,6 +185,27 @@ def _header(path: Path) -> dict[str, str]:
     if 8 + length + end != size:
         raise ValueError(f"has {size} bytes, its header promises {8 + length + end}")
     return kinds
+
+
+def penalty_problems(folder: Path, penalty: float | None) -> list[str]:
+    """Say so if a length penalty is wanted that the snapshot's code does not take."""
+    path = folder / "modeling_minicpmo.py"
+    if penalty is None or not path.is_file():
+        return []
+    try:
+        tree = ast.parse(path.read_text("utf-8"))
+    except (SyntaxError, UnicodeDecodeError, ValueError) as error:
+        return [f"{path.name} is no Python ({error})"]
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    arguments = (
+        argument.arg
+        for call in calls
+        if call.name == "streaming_generate"
+        for argument in [*call.args.args, *call.args.kwonlyargs]
+    )
+    if "length_penalty" in arguments:
+        return []
+    return [f"settings.length_penalty is {penalty}; this code takes none: write null"]
 
 
 def _flow_problems(path: Path) -> list[str]:

@@ -56,6 +56,7 @@ def load_parts(settings: Settings) -> Parts:
     device = pick_device(settings.device)
     snapshot = checkpoint.find_snapshot(settings.model_path, settings.voice)
     problems = [*package_problems(), *checkpoint.snapshot_problems(snapshot)]
+    problems += checkpoint.penalty_problems(snapshot.folder, settings.length_penalty)
     _refuse(settings, [*problems, *memory_problems(device, settings.min_free_gpu_gb)])
     use_own_module_cache()
     torch.backends.cudnn.deterministic = True  # some convolutions add up in any order otherwise
