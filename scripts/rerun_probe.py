@@ -32,8 +32,8 @@ from hfd.duplex.units import Unit
 from hfd.errors import HfdError, run_cli
 from hfd.files import write_json
 from hfd.jobs.spec import ModelSpec
+from hfd.jobs.worker import make_model
 from hfd.judge.reruns import Outputs, difference, outputs_of
-from hfd.models.registry import create_model
 from hfd.stream import session
 from hfd.stream.run import Run
 
@@ -69,7 +69,7 @@ def main(argv: list[str] | None = None) -> int:
     spec = ModelSpec.from_environment(args.model)
     samples = read_manifest(args.manifest, args.root)
     chosen = drawn(samples, args.nonce, args.samples)
-    model = create_model(spec.module, spec.settings, spec.name)
+    model = make_model(spec)
     clock = model.capabilities.clock
     if clock != CLOCK.get(args.kind, clock):
         raise HfdError(

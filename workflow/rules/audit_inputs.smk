@@ -11,7 +11,14 @@ AUDIT_COMMAND = (
 PROBES = {
     "prefix": "does input after T change what was said before T?",
     "needle": "does input before T still change the answer?",
+    "repeat": "how far does it differ from itself?",
+    "pause": "do pauses between its steps change what it says?",
+    "cache": "does the same sample before it change what it says?",
+    "neighbour": "does another sample before it change what it says?",
+    "vision": "do other video frames change the answer?",
+    "jitter": "what survives late units and lost frames?",
 }
+RERUNS = [kind for kind in PROBES if kind not in ("prefix", "needle")]
 
 
 def audit_evidence(models):
