@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.system.cluster import Cluster
+from tests.system.cluster import ACCOUNT, Cluster
 from tests.system.scene import FAST
 from tests.workflow.desk import REPO, counts
 from tests.workflow.repository import clone_repository
@@ -25,14 +25,16 @@ PATH = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
 
 @pytest.fixture(scope="module")
 def home(cluster: Cluster, demo_folder: Path, tmp_path_factory) -> Path:
-    """A fresh clone with six samples of real recordings; the model's environment has a name."""
+    """A fresh clone with six samples of real recordings; its environment and account are named."""
     home = clone_repository(tmp_path_factory.mktemp("newcomer") / "hfd-duplex")
     shutil.copytree(demo_folder, home / "data", dirs_exist_ok=True)
     raw = home / "data" / "raw" / "manifest.jsonl"
     raw.write_text("".join(raw.read_text("utf-8").splitlines(True)[: SAMPLES - 2]), "utf-8")
     config = home / "config" / "models.yaml"
     models = yaml.safe_load(config.read_text("utf-8"))
-    models["models"]["cascade"]["python"] = str(REPO / ".venv" / "bin" / "python")
+    cascade = models["models"]["cascade"]
+    cascade["python"] = str(REPO / ".venv" / "bin" / "python")
+    cascade["resources"]["slurm_account"] = ACCOUNT
     config.write_text(yaml.safe_dump(models), "utf-8")
     _type(home, "snakemake", "regenerate_hesitation")
     return home
