@@ -2,8 +2,8 @@
 
 Upstream evaluates its flow model 36 times per call, and each time encodes the reference voice,
 embeds the codes and derives every layer's modulation again, and copies CPU tensors to the device.
-Here the voice and all modulations are computed at loading, the codes once per call, and the steps
-of the solver run on buffers that a CUDA graph can hold. Modules and weights are upstream's.
+Here the voice and all modulations are computed at loading and the codes once per call, and the
+whole solver runs on buffers that one CUDA graph can hold. Modules and weights are upstream's.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from torch.nn import functional as F
 
 from hfd.models.graphs.fused import Fused
 from hfd.models.roma.checkpoint import Speaker
+from hfd.models.roma.steps import FRAMES_PER_CODE
 
 
 class Conditions:
@@ -54,37 +55,54 @@ class Conditions:
         return F.linear(torch.cat(parts, dim=-1), weight, entry.proj.bias)
 
 
-class FlowStep:
-    """One Runge-Kutta step (four evaluations) for a window of `blocks` blocks.
+class Flow:
+    """The whole solver for a window of `blocks` blocks, from codes and noise to mel frames.
 
     Attributes:
-        state: mel frames, [1, frames, mel]; a call moves it one step on.
-        inputs: projected conditions of the guided and the free half, [2, frames, hidden].
-        modulation: one row of `Conditions.modulations`; step: the step's length, scalar.
+        frames: mel frames of the window.
+        inputs: everything that a window brings, float32 in one piece, so that it takes one copy:
+            noise [frames, mel], codes [frames / 2], and how many frames are valid (see `fill`).
     """
 
-    def __init__(self, model: torch.nn.Module, blocks: int, guidance: float) -> None:
+    def __init__(
+        self, model: torch.nn.Module, blocks: int, guidance: float, conditions: Conditions
+    ) -> None:
         self._model = model
         self._guidance = guidance
-        frames = blocks * model.block_size
+        self._conditions = conditions
+        self.frames = frames = blocks * model.block_size
         weight = model.proj_out.weight
-        self.state = weight.new_zeros(1, frames, model.mel_dim)
-        self.inputs = weight.new_zeros(2, frames, model.hidden_size)
-        self.modulation = weight.new_zeros(4, 6 * model.layers + 2, model.hidden_size)
-        self.step = weight.new_zeros(())
+        self._codes = frames // FRAMES_PER_CODE
+        self.inputs = weight.new_zeros(frames * model.mel_dim + self._codes + 1)
+        self.inputs[-1] = frames
         block = torch.arange(frames, device=weight.device) // model.block_size
-        self._apart = block[None, :] - block[:, None]
+        apart = block[None, :] - block[:, None]
         views = {(b.look_backward_block, b.look_ahead_block) for b in model.transformer_blocks}
-        self._masks = {view: weight.new_zeros(1, 1, frames, frames) for view in views}
+        self._hidden = {(back, ahead): (apart < -back) | (apart > ahead) for back, ahead in views}
+        self._numbers = torch.arange(frames, device=weight.device)
+        self._masks: dict[tuple[int, int], torch.Tensor] = {}
         self._rotation = self._make_rotation(frames)
         parts = [block.attn for block in model.transformer_blocks]
         self._joint = [Fused(part.to_q, part.to_k, part.to_v) for part in parts]
         self._mel_weight = model.input_embed.proj.weight[:, : model.mel_dim]
 
+    def fill(self, codes: torch.Tensor, noise: torch.Tensor) -> None:
+        """Give the window its `codes` [codes] and `noise` [2 * codes, mel], both on the CPU.
+
+        What they leave of the window is hidden from them. On a GPU this waits for nothing: the
+        copy is made from page-locked memory, in the order of the current stream.
+        """
+        frames, size = noise.shape
+        packed = torch.zeros(self.inputs.shape, pin_memory=self.inputs.is_cuda)
+        packed[: frames * size] = noise.flatten()
+        packed[self.frames * size :][: codes.shape[0]] = codes
+        packed[-1] = frames
+        self.inputs.copy_(packed, non_blocking=True)
+
     def _make_rotation(self, frames: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Cosines and signed sines [frames, 2 * heads, width]; only head 0 of each half turns."""
         model = self._model
-        frequencies = model.rotary_embed.inv_freq.to(self.state)
+        frequencies = model.rotary_embed.inv_freq.to(self.inputs)
         angles = torch.arange(frames, device=frequencies.device)[:, None] * frequencies
         angle_cos, angle_sin = angles.cos(), angles.sin()
         width = 2 * frequencies.shape[0]
@@ -95,24 +113,38 @@ class FlowStep:
             sin[:, head] = torch.stack([-angle_sin, angle_sin], dim=-1).flatten(-2)
         return cos, sin
 
-    def set_valid(self, frames: int) -> None:
-        """Hide all frames from `frames` on."""
-        for (back, ahead), mask in self._masks.items():
-            hidden = (self._apart < -back) | (self._apart > ahead)
-            hidden[:, frames:] = True
-            mask.zero_().masked_fill_(hidden, -torch.inf)
+    def __call__(self) -> torch.Tensor:
+        """Mel frames [frames, mel] of what `fill` gave."""
+        size, told = self._model.mel_dim, self._conditions
+        noise, codes, valid = self.inputs.split([self.frames * size, self._codes, 1])
+        inputs = told.of(codes.long())
+        for view, hidden in self._hidden.items():
+            outside = hidden | (self._numbers >= valid)
+            self._masks[view] = torch.where(outside, -torch.inf, 0.0)[None, None]
+        state = noise.view(1, self.frames, size)
+        for modulation, step in zip(told.modulations, told.steps, strict=True):
+            state = self._solve_step(inputs, modulation, state, step)
+        return state[0]
 
-    def __call__(self) -> None:
-        step, start = self.step, self.state
-        k1 = self._velocity(0, start)
-        k2 = self._velocity(1, start + step * k1 * (1 / 3))
-        k3 = self._velocity(2, start + step * (k2 - k1 * (1 / 3)))
-        k4 = self._velocity(3, start + step * (k1 - k2 + k3))
-        self.state.copy_(start + (k1 + 3 * (k2 + k3) + k4) * step / 8)
+    def _solve_step(
+        self,
+        inputs: torch.Tensor,
+        modulation: torch.Tensor,
+        start: torch.Tensor,
+        step: torch.Tensor,
+    ) -> torch.Tensor:
+        """One Runge-Kutta step: four evaluations, each with its row of `modulation`."""
+        k1 = self._velocity(inputs, modulation[0], start)
+        k2 = self._velocity(inputs, modulation[1], start + step * k1 * (1 / 3))
+        k3 = self._velocity(inputs, modulation[2], start + step * (k2 - k1 * (1 / 3)))
+        k4 = self._velocity(inputs, modulation[3], start + step * (k1 - k2 + k3))
+        return start + (k1 + 3 * (k2 + k3) + k4) * step / 8
 
-    def _velocity(self, stage: int, state: torch.Tensor) -> torch.Tensor:
-        model, rows = self._model, self.modulation[stage]
-        hidden = self.inputs + F.linear(state, self._mel_weight)
+    def _velocity(
+        self, inputs: torch.Tensor, rows: torch.Tensor, state: torch.Tensor
+    ) -> torch.Tensor:
+        model = self._model
+        hidden = inputs + F.linear(state, self._mel_weight)
         for number, block in enumerate(model.transformer_blocks):
             shift, scale, gate, shift_2, scale_2, gate_2 = rows[6 * number : 6 * number + 6]
             normed = torch.addcmul(shift, self._norm(hidden), scale)

@@ -20,7 +20,7 @@ from hfd.models.graphs.attention import causal_bias, count_parts
 from hfd.models.graphs.capture import Lane, Step
 from hfd.models.graphs.decoder import StaticCache, decode
 from hfd.models.graphs.sampling import Sampling
-from hfd.models.roma import encoders, flow
+from hfd.models.roma import encoders
 from hfd.models.roma import unit as units
 from hfd.models.roma.capacity import context_slots, most_positions, speech_slots
 from hfd.models.roma.checkpoint import Parts
@@ -28,16 +28,14 @@ from hfd.models.roma.decoder import layer_numbers, multimodal_rotation
 from hfd.models.roma.prompt import make_turns
 from hfd.models.roma.resize import find_plan, resize_exactly
 from hfd.models.roma.settings import Settings
+from hfd.models.roma.sound import SoundSteps
 from hfd.models.roma.steps import (
-    FRAMES_PER_CODE,
     Sound,
     Thought,
     code_masks,
     make_sampling,
-    solver_times,
 )
 from hfd.models.roma.unit import AUDIO_TOKENS, Grid
-from hfd.models.roma.vocoder import CHUNK_BLOCKS, LOOK_AHEAD, LOOK_BACK
 
 BLOCK = 128
 """Tokens per block; a 16:9 unit has 113."""
@@ -48,8 +46,6 @@ BUCKETS = tuple(
 FIRST_GRID = Grid(7, 12)
 """Grid of 16:9 pictures, captured while loading; others when a file with them is opened."""
 HOST_CODES = 8
-WINDOW_BLOCKS = LOOK_BACK + max(CHUNK_BLOCKS) + LOOK_AHEAD
-"""Longest window of the chunked vocoder, in blocks of the flow model."""
 
 
 def whole_blocks(slots: int) -> int:
@@ -147,7 +143,7 @@ class GraphSteps:
         self.slots = context_slots(settings, turns, most_positions(parts.model.config))
         self._make_readers()
         self._make_speech()
-        self._make_vocoder()
+        self._sound = SoundSteps(parts, settings, self._side)
 
     def _make_readers(self) -> None:
         text = self._thinker.model
@@ -177,14 +173,6 @@ class GraphSteps:
         self._unread: deque[tuple[int, Any]] = deque()
         self._launched = 0
 
-    def _make_vocoder(self) -> None:
-        wave = self._parts.model.token2wav
-        self._dit, self._vocoder = wave.code2wav_dit_model, wave.code2wav_bigvgan_model
-        self._block_codes = self._dit.block_size // FRAMES_PER_CODE
-        times = solver_times(self._settings.num_steps).to(self._parts.device)
-        with torch.no_grad():
-            self._conditions = flow.Conditions(self._dit, self._parts.speaker, times)
-
     def warm_up(self) -> None:
         """Capture everything that a file with 16:9 pictures needs."""
         if self._lane is None:
@@ -198,9 +186,7 @@ class GraphSteps:
             self._code_step(bucket)
         self._see_step(FIRST_GRID)
         self._hear_step()
-        for blocks in range(1, WINDOW_BLOCKS + 1):
-            self._flow_step(blocks)
-            self._wave_step(blocks)
+        self._sound.warm_up()
         torch.cuda.synchronize(self._lane.device)
 
     def begin(self, grid: Grid) -> None:
@@ -352,60 +338,14 @@ class GraphSteps:
 
     # Sound
 
-    def _flow_step(self, blocks: int) -> tuple[flow.FlowStep, Step]:
-        def make() -> tuple[flow.FlowStep, Step]:
-            made = flow.FlowStep(self._dit, blocks, self._settings.guidance)
-            made.set_valid(blocks * self._dit.block_size)
-            return made, Step(made, self._side, [made.state])
-
-        return self._once(("flow", blocks), make)
-
     def make_mel(self, codes: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
-        count, frames = noise.shape[0] // FRAMES_PER_CODE, noise.shape[0]
-        blocks = -(-count // self._block_codes)
-        if blocks <= WINDOW_BLOCKS:
-            solver, step = self._flow_step(blocks)
-        else:
-            solver = step = flow.FlowStep(self._dit, blocks, self._settings.guidance)
-        solver.set_valid(frames)
-        solver.state.zero_()
-        solver.state[0, :frames] = noise.to(self._parts.device)
-        padded = torch.zeros(blocks * self._block_codes, dtype=torch.long)
-        padded[:count] = codes
-        solver.inputs.copy_(self._conditions.of(padded.to(self._parts.device)))
-        told = self._conditions
-        for modulation, length in zip(told.modulations, told.steps, strict=True):
-            solver.modulation.copy_(modulation)
-            solver.step.copy_(length)
-            step()
-        return solver.state[0, :frames].clone()
-
-    def start_sound(self, codes: torch.Tensor, noise: torch.Tensor) -> Sound:
-        if self._side is None:
-            return Sound(self.make_wave(self.make_mel(codes, noise)))
-        with torch.cuda.stream(self._side.stream):
-            wave = self.make_wave(self.make_mel(codes, noise))
-            host = torch.empty(wave.shape, pin_memory=True)
-            host.copy_(wave, non_blocking=True)
-            event = torch.cuda.Event()
-            event.record(self._side.stream)
-        return Sound(host, event)
-
-    def _wave_step(self, blocks: int) -> tuple[torch.Tensor, Step]:
-        def make() -> tuple[torch.Tensor, Step]:
-            frames = blocks * self._dit.block_size
-            mel = torch.zeros(frames, self._dit.mel_dim, device=self._parts.device)
-            return mel, Step(lambda: flow.make_wave(self._vocoder, mel), self._side)
-
-        return self._once(("wave", blocks), make)
+        return self._sound.make_mel(codes, noise)
 
     def make_wave(self, mel: torch.Tensor) -> torch.Tensor:
-        blocks, rest = divmod(mel.shape[0], self._dit.block_size)
-        if rest or blocks > WINDOW_BLOCKS:
-            return flow.make_wave(self._vocoder, mel)
-        place, step = self._wave_step(blocks)
-        place.copy_(mel)
-        return step()
+        return self._sound.make_wave(mel)
+
+    def start_sound(self, codes: torch.Tensor, noise: torch.Tensor) -> Sound:
+        return self._sound.start(codes, noise)
 
     # Capture
 
