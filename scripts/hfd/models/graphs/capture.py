@@ -37,10 +37,13 @@ class Lane:
     pool: Any
 
     @classmethod
-    def make(cls, device: torch.device) -> Lane:
-        """A lane on a CUDA `device`, whatever the current device is."""
+    def make(cls, device: torch.device, first: bool = False) -> Lane:
+        """A lane on a CUDA `device`, whatever the current device is.
+
+        Its kernels go before those of other lanes where both wait if it is the `first`.
+        """
         with torch.cuda.device(device):
-            stream = torch.cuda.Stream()
+            stream = torch.cuda.Stream(priority=-1 if first else 0)
             return cls(stream.device, stream, torch.cuda.graph_pool_handle())
 
 

@@ -124,15 +124,16 @@ def decode(
     return normed, kept
 
 
-def fuse(function: Callable[P, R]) -> Callable[P, R]:
+def fuse(function: Callable[P, R], dynamic: bool = False) -> Callable[P, R]:
     """`function` with its operations in as few kernels as `torch.compile` makes of them.
 
-    Compiled at the first call with each shape; kernels are kept on disk for the next process.
+    Compiled at the first call with each shape, or once for all shapes if `dynamic`; kernels are
+    kept on disk for the next process.
     """
     torch._dynamo.config.recompile_limit = max(64, torch._dynamo.config.recompile_limit)
     options = {"emulate_precision_casts": True}
     compiled: Callable[P, R] = torch.compile(
-        function, dynamic=False, fullgraph=True, options=options
+        function, dynamic=dynamic, fullgraph=True, options=options
     )
     return compiled
 

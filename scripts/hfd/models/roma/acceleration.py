@@ -6,7 +6,10 @@ Nothing else falls back: a step that is captured wrong, or too little memory, is
 from __future__ import annotations
 
 import gc
+import os
+import shutil
 import sys
+from importlib.util import find_spec
 
 import torch
 
@@ -69,7 +72,8 @@ def wanted_steps(settings: Settings, device: torch.device) -> str:
 def _graphs(parts: Parts, settings: Settings) -> GraphSteps | str:
     """Captured steps, or why this GPU cannot capture them."""
     try:
-        steps = GraphSteps(parts, settings, capture=parts.device.type == "cuda")
+        captured = parts.device.type == "cuda"
+        steps = GraphSteps(parts, settings, captured, fused=captured and kernels_can_be_made())
         steps.warm_up()
     except torch.OutOfMemoryError:
         raise
@@ -78,6 +82,18 @@ def _graphs(parts: Parts, settings: Settings) -> GraphSteps | str:
             raise
         return str(error).splitlines()[0]
     return steps
+
+
+def kernels_can_be_made() -> bool:
+    """Whether triton and the C compiler that it calls are there; said once if they are not."""
+    compiler = next(
+        filter(shutil.which, filter(None, (os.environ.get("CC"), "gcc", "clang"))), None
+    )
+    if find_spec("triton") and compiler:
+        return True
+    missing = "a C compiler (gcc or clang)" if find_spec("triton") else "triton"
+    print(f"roma: no fused kernels without {missing}; torch's own ones", file=sys.stderr)
+    return False
 
 
 def give_back(device: torch.device) -> None:

@@ -9,10 +9,13 @@ whole solver runs on buffers that one CUDA graph can hold. Modules and weights a
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch.nn import functional as F
 
+from hfd.models.graphs.decoder import fuse
 from hfd.models.graphs.fused import Fused
 from hfd.models.roma.checkpoint import Speaker
 from hfd.models.roma.steps import FRAMES_PER_CODE
@@ -65,9 +68,15 @@ class Flow:
     """
 
     def __init__(
-        self, model: torch.nn.Module, blocks: int, guidance: float, conditions: Conditions
+        self,
+        model: torch.nn.Module,
+        blocks: int,
+        guidance: float,
+        conditions: Conditions,
+        between: Between,
     ) -> None:
         self._model = model
+        self._between = between
         self._guidance = guidance
         self._conditions = conditions
         self.frames = frames = blocks * model.block_size
@@ -143,33 +152,69 @@ class Flow:
     def _velocity(
         self, inputs: torch.Tensor, rows: torch.Tensor, state: torch.Tensor
     ) -> torch.Tensor:
-        model = self._model
+        model, between = self._model, self._between
         hidden = inputs + F.linear(state, self._mel_weight)
+        normed = between.norm(hidden, rows[0], rows[1])
         for number, block in enumerate(model.transformer_blocks):
-            shift, scale, gate, shift_2, scale_2, gate_2 = rows[6 * number : 6 * number + 6]
-            normed = torch.addcmul(shift, self._norm(hidden), scale)
-            hidden = torch.addcmul(hidden, gate, self._attend(block, self._joint[number], normed))
-            normed = torch.addcmul(shift_2, self._norm(hidden), scale_2)
-            hidden = torch.addcmul(hidden, gate_2, block.ff(normed))
-        out = model.proj_out(torch.addcmul(rows[-1], self._norm(hidden), rows[-2]))
-        guided, free = out.chunk(2)
+            _, _, gate, shift_2, scale_2, gate_2 = rows[6 * number : 6 * number + 6]
+            out = self._attend(block, self._joint[number], normed)
+            hidden, normed = between.add(hidden, gate, out, shift_2, scale_2)
+            last = number + 1 == len(model.transformer_blocks)
+            shift, scale = (rows[-1], rows[-2]) if last else rows[6 * number + 6 : 6 * number + 8]
+            hidden, normed = between.add(hidden, gate_2, block.ff(normed), shift, scale)
+        guided, free = model.proj_out(normed).chunk(2)
         return guided + (guided - free) * self._guidance
-
-    def _norm(self, states: torch.Tensor) -> torch.Tensor:
-        return F.layer_norm(states, states.shape[-1:], eps=1e-6)
 
     def _attend(self, block: torch.nn.Module, joint: Fused, states: torch.Tensor) -> torch.Tensor:
         """Block attention [2, frames, hidden]; pairs of neighbours turn, as the weights expect."""
-        attention, (cos, sin) = block.attn, self._rotation
+        attention = block.attn
         joined = joint(states).unflatten(-1, (3 * attention.heads, -1))
-        both = joined[:, :, : 2 * attention.heads]
-        swapped = both.unflatten(-1, (-1, 2)).flip(-1).flatten(-2)
-        both = torch.addcmul(both * cos, swapped, sin).transpose(1, 2)
-        value = joined[:, :, 2 * attention.heads :].transpose(1, 2)
+        query, key, value = self._between.turn(joined, *self._rotation)
         mask = self._masks[block.look_backward_block, block.look_ahead_block]
-        query, key = both.chunk(2, dim=1)
         out = F.scaled_dot_product_attention(query, key, value, mask)
         return attention.to_out[0](out.transpose(1, 2).flatten(2))
+
+
+def _norm(hidden: torch.Tensor, shift: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+    """Layer norm, modulated."""
+    normed = F.layer_norm(hidden, hidden.shape[-1:], eps=1e-6)
+    return torch.addcmul(shift, normed, scale)
+
+
+def _add(
+    hidden: torch.Tensor,
+    gate: torch.Tensor,
+    out: torch.Tensor,
+    shift: torch.Tensor,
+    scale: torch.Tensor,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """What a layer's part adds, and the norm before the next part."""
+    hidden = torch.addcmul(hidden, gate, out)
+    return hidden, _norm(hidden, shift, scale)
+
+
+def _turn(
+    joined: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Query, key and value [2, heads, frames, width] of the joint product."""
+    heads = joined.shape[2] // 3
+    both, value = joined[:, :, : 2 * heads], joined[:, :, 2 * heads :]
+    swapped = both.unflatten(-1, (-1, 2)).flip(-1).flatten(-2)
+    query, key = torch.addcmul(both * cos, swapped, sin).transpose(1, 2).chunk(2, dim=1)
+    return query, key, value.transpose(1, 2)
+
+
+@dataclass(frozen=True)
+class Between:
+    """What lies between the flow model's matrix products, as it is or in one kernel each."""
+
+    norm: Callable[..., torch.Tensor] = _norm
+    add: Callable[..., tuple[torch.Tensor, torch.Tensor]] = _add
+    turn: Callable[..., tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = _turn
+
+    @classmethod
+    def fused(cls) -> Between:
+        return cls(*(fuse(function, dynamic=True) for function in (_norm, _add, _turn)))
 
 
 def make_wave(vocoder: torch.nn.Module, mel: torch.Tensor) -> torch.Tensor:

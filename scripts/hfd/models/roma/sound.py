@@ -26,14 +26,16 @@ class SoundSteps:
         parts: the loaded snapshot.
         settings: the runner's settings.
         lane: where to capture and run; None runs every step as it is.
+        fused: whether what lies between matrix products is compiled.
     """
 
-    def __init__(self, parts: Parts, settings: Settings, lane: Lane | None) -> None:
+    def __init__(self, parts: Parts, settings: Settings, lane: Lane | None, fused: bool) -> None:
         wave = parts.model.token2wav
         self._dit, self._vocoder = wave.code2wav_dit_model, wave.code2wav_bigvgan_model
         self._device = parts.device
         self._guidance = settings.guidance
         self._lane = lane
+        self._between = flow.Between.fused() if fused else flow.Between()
         self._block_codes = self._dit.block_size // FRAMES_PER_CODE
         self._solvers: dict[int, tuple[flow.Flow, Step]] = {}
         self._waves: dict[int, tuple[torch.Tensor, Step]] = {}
@@ -54,7 +56,7 @@ class SoundSteps:
             solver, step = self._solver(blocks)
             solver.fill(codes, noise)
             return step()[: noise.shape[0]]
-        solver = flow.Flow(self._dit, blocks, self._guidance, self._conditions)
+        solver = self._make_solver(blocks)
         solver.fill(codes, noise)
         return solver()[: noise.shape[0]]
 
@@ -82,10 +84,13 @@ class SoundSteps:
             event.record(self._lane.stream)
         return Sound(host, event)
 
+    def _make_solver(self, blocks: int) -> flow.Flow:
+        return flow.Flow(self._dit, blocks, self._guidance, self._conditions, self._between)
+
     @torch.no_grad()
     def _solver(self, blocks: int) -> tuple[flow.Flow, Step]:
         if blocks not in self._solvers:
-            made = flow.Flow(self._dit, blocks, self._guidance, self._conditions)
+            made = self._make_solver(blocks)
             self._solvers[blocks] = made, Step(made, self._lane)
         return self._solvers[blocks]
 

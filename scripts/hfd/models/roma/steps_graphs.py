@@ -8,6 +8,7 @@ capture the same code runs step by step, which is how the tests compare it with 
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,7 +18,7 @@ import torch
 
 from hfd.errors import HfdError
 from hfd.models.graphs.attention import causal_bias, count_parts
-from hfd.models.graphs.capture import Lane, Step
+from hfd.models.graphs.capture import CaptureError, Lane, Step
 from hfd.models.graphs.decoder import StaticCache, decode
 from hfd.models.graphs.sampling import Sampling
 from hfd.models.roma import encoders
@@ -46,6 +47,13 @@ BUCKETS = tuple(
 FIRST_GRID = Grid(7, 12)
 """Grid of 16:9 pictures, captured while loading; others when a file with them is opened."""
 HOST_CODES = 8
+KERNELS_APART = 0.1
+"""Most that one token's state may differ, relative to its length: bfloat16 over all layers."""
+
+
+def say(what: str) -> None:
+    """Tell the log how far warming up has come."""
+    print(f"roma: {what}", file=sys.stderr, flush=True)
 
 
 def whole_blocks(slots: int) -> int:
@@ -62,32 +70,40 @@ class Reader:
             states by number, and the index of the last token.
         keep: numbers of the hidden states that `finish` wants.
         capacity: slots of the cache.
+        fused: whether single tokens go through `hfd.models.graphs.kernels` and the rest of the
+            work between matrix products is compiled.
     """
 
     def __init__(
-        self, model: Any, finish: Callable[..., Any], keep: Sequence[int], capacity: int
+        self,
+        model: Any,
+        finish: Callable[..., Any],
+        keep: Sequence[int],
+        capacity: int,
+        fused: bool,
     ) -> None:
         config, weight = model.config, model.norm.weight
         self._model = model
         self._finish = finish
         self._keep = frozenset(keep)
         self._group = config.num_attention_heads // config.num_key_value_heads
-        self._cache = StaticCache(model, capacity)
+        self._cache = StaticCache(model, capacity, compiled=fused)
+        self._fused = fused
         self.buckets = [*(b for b in BUCKETS if b < capacity), capacity]
         self.embeds = weight.new_zeros(BLOCK, weight.shape[0])
         self.positions = torch.zeros(3, BLOCK, dtype=torch.long, device=weight.device)
         self.start = torch.zeros((), dtype=torch.long, device=weight.device)
         self.last = torch.zeros(1, dtype=torch.long, device=weight.device)
 
-    def bucket(self, slots: int) -> int:
-        """The smallest bucket with room for `slots`.
+    def bucket(self, tokens: int, slots: int) -> int:
+        """The smallest bucket with room for `slots`; one does for all where a token is `fused`.
 
         Raises:
             HfdError: there is none.
         """
         for bucket in self.buckets:
             if bucket >= slots:
-                return bucket
+                return self.buckets[-1] if tokens == 1 and self._fused else bucket
         raise HfdError(
             f"needs {slots} slots of a cache that has {self.buckets[-1]}",
             field="settings.max_media_s",
@@ -96,6 +112,20 @@ class Reader:
 
     def step(self, tokens: int, bucket: int) -> Any:
         """Run the static inputs' first `tokens` rows through the model, as it is captured."""
+        if tokens == 1 and self._fused:
+            return self._finish(*self._token(), self.last)
+        return self._finish(*self._block(tokens, bucket), self.last)
+
+    def _token(self) -> tuple[torch.Tensor, dict[int, torch.Tensor]]:
+        """The first row through the fused kernels, which read as many slots as are filled."""
+        from hfd.models.graphs.kernels import decode_token
+
+        cos, sin = multimodal_rotation(self._model, self.positions[:, :1], self.embeds.dtype)
+        rotation = cos.flatten(), sin.flatten()
+        start = self.start[None]
+        return decode_token(self._model, self.embeds[:1], rotation, start, self._cache, self._keep)
+
+    def _block(self, tokens: int, bucket: int) -> tuple[torch.Tensor, dict[int, torch.Tensor]]:
         slots = self.start + torch.arange(tokens, device=self.start.device)
         bias = causal_bias(self.start[None], tokens, bucket, self._group, self.embeds.dtype)
         rotation = multimodal_rotation(self._model, self.positions[:, :tokens], self.embeds.dtype)
@@ -109,7 +139,24 @@ class Reader:
             self._keep,
             count_parts(tokens, bucket),
         )
-        return self._finish(states[0], {n: state[0] for n, state in kept.items()}, self.last)
+        return states[0], {number: state[0] for number, state in kept.items()}
+
+    def check_kernels(self) -> None:
+        """Compare the fused kernels with the plain layers on a random token and context.
+
+        Raises:
+            CaptureError: they differ by more than rounding.
+        """
+        if not self._fused:
+            return
+        filled = min(1000, self.buckets[0] - 1)
+        self._cache.block[..., :filled, :].normal_()
+        self.fill(torch.randn_like(self.embeds[:1]), self.positions[:, :1] + filled, filled)
+        plain, fused = self._block(1, self.buckets[0])[0], self._token()[0]
+        apart = (plain.float() - fused.float()).norm() / plain.float().norm()
+        self._cache.block.zero_()
+        if not apart < KERNELS_APART:
+            raise CaptureError(f"the fused kernels are {apart:.3f} from the plain layers")
 
     def fill(self, embeds: torch.Tensor, positions: torch.Tensor, start: int) -> None:
         """Set the static inputs to at most `BLOCK` tokens at slot `start`."""
@@ -127,15 +174,20 @@ class GraphSteps:
         parts: the loaded snapshot.
         settings: the runner's settings.
         capture: whether to use CUDA graphs; without, every step runs as it is.
+        fused: whether kernels are made for this GPU, which takes a C compiler.
     """
 
-    def __init__(self, parts: Parts, settings: Settings, capture: bool = True) -> None:
-        self.acceleration = "graphs" if capture else "eager"
+    def __init__(
+        self, parts: Parts, settings: Settings, capture: bool = True, fused: bool = False
+    ) -> None:
+        graphs = "graphs, fused kernels" if fused else "graphs"
+        self.acceleration = graphs if capture else "eager"
+        self._fused = fused
         self._parts = parts
         self._settings = settings
         self._thinker, self._talker = parts.model.thinker, parts.model.talker
         self._sampling: Sampling = make_sampling(settings)
-        self._lane = Lane.make(parts.device) if capture else None
+        self._lane = Lane.make(parts.device, first=True) if capture else None
         self._side = Lane.make(parts.device) if capture else None
         """Where sound is made, beside everything else."""
         self._steps: dict[tuple, Step] = {}
@@ -143,7 +195,7 @@ class GraphSteps:
         self.slots = context_slots(settings, turns, most_positions(parts.model.config))
         self._make_readers()
         self._make_speech()
-        self._sound = SoundSteps(parts, settings, self._side)
+        self._sound = SoundSteps(parts, settings, self._side, fused)
 
     def _make_readers(self) -> None:
         text = self._thinker.model
@@ -157,8 +209,9 @@ class GraphSteps:
             return states[last]
 
         spoken = self.slots + speech_slots(self._settings)
-        self._think = Reader(text, thought, numbers, whole_blocks(self.slots))
-        self._talk = Reader(self._talker.model, state, (), whole_blocks(spoken))
+        room, more = whole_blocks(self.slots), whole_blocks(spoken)
+        self._think = Reader(text, thought, numbers, room, self._fused)
+        self._talk = Reader(self._talker.model, state, (), more, self._fused)
 
     def _make_speech(self) -> None:
         device = self._parts.device
@@ -178,15 +231,19 @@ class GraphSteps:
         if self._lane is None:
             return
         for reader, kind in ((self._think, "think"), (self._talk, "talk")):
+            reader.check_kernels()
             for bucket in reader.buckets:
                 self._block_step(kind, reader, BLOCK, bucket)
+            say(f"{kind}: {len(reader.buckets)} sizes of context captured")
         for bucket in self._think.buckets:
-            self._block_step("think", self._think, 1, bucket)
+            self._block_step("think", self._think, 1, self._think.bucket(1, bucket))
         for bucket in self._talk.buckets:
-            self._code_step(bucket)
+            self._code_step(self._talk.bucket(1, bucket))
         self._see_step(FIRST_GRID)
         self._hear_step()
+        say("single tokens, codes and encoders captured")
         self._sound.warm_up()
+        say("sound captured")
         torch.cuda.synchronize(self._lane.device)
 
     def begin(self, grid: Grid) -> None:
@@ -248,7 +305,9 @@ class GraphSteps:
             part = embeds[begin : begin + BLOCK]
             tokens = 1 if part.shape[0] == 1 and kind == "think" else BLOCK
             reader.fill(part, positions[:, begin : begin + BLOCK], start + begin)
-            step = self._block_step(kind, reader, tokens, reader.bucket(start + begin + tokens))
+            step = self._block_step(
+                kind, reader, tokens, reader.bucket(tokens, start + begin + tokens)
+            )
             results.append(step())
         return results
 
@@ -308,7 +367,7 @@ class GraphSteps:
 
     def next_code(self, state: torch.Tensor) -> None:
         self._state.copy_(state)
-        self._code_step(self._talk.bucket(self._talk_slots + 1))()
+        self._code_step(self._talk.bucket(1, self._talk_slots + 1))()
         self._talk_slots += 1
         self._launch()
 
