@@ -55,6 +55,7 @@ class Step:
         function: Callable[[], Any],
         lane: Lane | None,
         state: Sequence[torch.Tensor] = (),
+        warm_ups: int = WARM_UPS,
     ) -> None:
         """Capture `function`, and compare one replay with one plain run.
 
@@ -64,6 +65,7 @@ class Step:
             lane: where to capture; without one, every call runs the function as it is.
             state: the tensors that it writes and that a later call depends on. They are left as
                 they were.
+            warm_ups: plain runs before the capture; 1 where the same kernels have run before.
 
         Raises:
             CaptureError: the replay gave something else.
@@ -72,7 +74,7 @@ class Step:
         self._graph: torch.cuda.CUDAGraph | None = None
         if lane is not None:
             with torch.cuda.device(lane.device):
-                self._capture(lane, state)
+                self._capture(lane, state, warm_ups)
 
     def __call__(self) -> Any:
         """Run. What comes back is the caller's: a copy, as any step of the lane may write there."""
@@ -83,11 +85,11 @@ class Step:
             return tuple(part.clone() for part in self._out)
         return None if self._out is None else self._out.clone()
 
-    def _capture(self, lane: Lane, state: Sequence[torch.Tensor]) -> None:
+    def _capture(self, lane: Lane, state: Sequence[torch.Tensor], warm_ups: int) -> None:
         before = [tensor.clone() for tensor in state]
         lane.stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(lane.stream):
-            for _ in range(WARM_UPS):
+            for _ in range(warm_ups):
                 _restore(state, before)
                 expected = _copies(self._function())
             expected += [tensor.clone() for tensor in state]

@@ -48,12 +48,13 @@ def _norm_linear(
     has_bias: tl.constexpr,
     block_rows: tl.constexpr,
     block: tl.constexpr,
+    stages: tl.constexpr,
 ):
     """Rows of ``weight @ rms_norm(x) + bias``."""
     scale = _scale_of(x, eps, size, padded)
     row = tl.program_id(0) * block_rows + tl.arange(0, block_rows)
     total = tl.zeros((block_rows, block), tl.float32)
-    for begin in range(0, size, block):
+    for begin in tl.range(0, size, block, num_stages=stages):
         place = begin + tl.arange(0, block)
         inside = place < size
         value = tl.load(x + place, mask=inside, other=0.0).to(tl.float32) * scale
@@ -80,13 +81,14 @@ def _norm_gated(
     padded: tl.constexpr,
     block_rows: tl.constexpr,
     block: tl.constexpr,
+    stages: tl.constexpr,
 ):
     """Rows of ``silu(gate @ h) * (up @ h)`` with ``h = rms_norm(x)``; `weight` is gate, then up."""
     scale = _scale_of(x, eps, size, padded)
     row = tl.program_id(0) * block_rows + tl.arange(0, block_rows)
     gates = tl.zeros((block_rows, block), tl.float32)
     ups = tl.zeros((block_rows, block), tl.float32)
-    for begin in range(0, size, block):
+    for begin in tl.range(0, size, block, num_stages=stages):
         place = begin + tl.arange(0, block)
         inside = place < size
         value = tl.load(x + place, mask=inside, other=0.0).to(tl.float32) * scale
@@ -114,11 +116,12 @@ def _linear_added(
     size: tl.constexpr,
     block_rows: tl.constexpr,
     block: tl.constexpr,
+    stages: tl.constexpr,
 ):
     """Rows of ``residual + weight @ x``."""
     row = tl.program_id(0) * block_rows + tl.arange(0, block_rows)
     total = tl.zeros((block_rows, block), tl.float32)
-    for begin in range(0, size, block):
+    for begin in tl.range(0, size, block, num_stages=stages):
         place = begin + tl.arange(0, block)
         inside = place < size
         value = tl.load(x + place, mask=inside, other=0.0).to(tl.float32)
@@ -264,16 +267,19 @@ def decode_token(
     return state, kept
 
 
-def _blocks(rows: int, size: int) -> tuple[int, int, int]:
-    """Rows and columns that a program reads at once, and its warps."""
+def shape_of(kind: str, rows: int, size: int) -> tuple[int, int, int, int]:
+    """How a product is cut up: rows and columns that a program reads at once, warps, stages.
+
+    Fixed, and the same on every GPU, as it decides in which order sums are made.
+    """
     block = min(2048 if size > 8192 else 1024, triton.next_power_of_2(size))
     block_rows = 4 if rows < 2048 else 8
-    return block_rows, block, 8 if block_rows * block <= 8192 else 16
+    return block_rows, block, 8 if block_rows * block <= 8192 else 16, 1
 
 
 def _project(state: torch.Tensor, norm: Any, fused: Any) -> torch.Tensor:
     rows, size = fused.weight.shape
-    block_rows, block, warps = _blocks(rows, size)
+    block_rows, block, warps, stages = shape_of("project", rows, size)
     out = state.new_empty(1, rows)
     bias = fused.bias if fused.bias is not None else fused.weight
     _norm_linear[(triton.cdiv(rows, block_rows),)](
@@ -289,6 +295,7 @@ def _project(state: torch.Tensor, norm: Any, fused: Any) -> torch.Tensor:
         fused.bias is not None,
         block_rows,
         block,
+        stages,
         num_warps=warps,
     )
     return out
@@ -296,7 +303,7 @@ def _project(state: torch.Tensor, norm: Any, fused: Any) -> torch.Tensor:
 
 def _gated(state: torch.Tensor, norm: Any, weight: torch.Tensor) -> torch.Tensor:
     both, size = weight.shape
-    block_rows, block, warps = _blocks(both // 2, size)
+    block_rows, block, warps, stages = shape_of("gated", both // 2, size)
     out = state.new_empty(1, both // 2)
     _norm_gated[(triton.cdiv(both // 2, block_rows),)](
         state,
@@ -309,6 +316,7 @@ def _gated(state: torch.Tensor, norm: Any, weight: torch.Tensor) -> torch.Tensor
         triton.next_power_of_2(size),
         block_rows,
         block,
+        stages,
         num_warps=warps,
     )
     return out
@@ -316,10 +324,10 @@ def _gated(state: torch.Tensor, norm: Any, weight: torch.Tensor) -> torch.Tensor
 
 def _added(x: torch.Tensor, weight: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
     rows, size = weight.shape
-    block_rows, block, warps = _blocks(rows, size)
+    block_rows, block, warps, stages = shape_of("added", rows, size)
     out = torch.empty_like(residual)
     _linear_added[(triton.cdiv(rows, block_rows),)](
-        x, weight, residual, out, rows, size, block_rows, block, num_warps=warps
+        x, weight, residual, out, rows, size, block_rows, block, stages, num_warps=warps
     )
     return out
 

@@ -127,6 +127,7 @@ class Roma(DuplexModel):
         self._steps.shrink([np.zeros((sample.height, sample.width, 3), np.uint8)] * 2)
         self._voice = self._make_voice(emit)
         self._read_text(self._turns.opening)
+        self._voice.settle()  # the talker reads the prompt before the first second, too
         self._steps.wait()
 
     @torch.no_grad()

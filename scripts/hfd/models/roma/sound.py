@@ -6,9 +6,11 @@ costs the CPU next to nothing, and the talker beside it never waits for the CPU.
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 
-from hfd.models.graphs.capture import Lane, Step
+from hfd.models.graphs.capture import WARM_UPS, Lane, Step
 from hfd.models.roma import flow
 from hfd.models.roma.checkpoint import Parts
 from hfd.models.roma.settings import Settings
@@ -84,6 +86,10 @@ class SoundSteps:
             event.record(self._lane.stream)
         return Sound(host, event)
 
+    def _warm_ups(self) -> int:
+        """A solver is its kernels many times over: after the first window one run is enough."""
+        return 1 if self._waves else WARM_UPS
+
     def _make_solver(self, blocks: int) -> flow.Flow:
         return flow.Flow(self._dit, blocks, self._guidance, self._conditions, self._between)
 
@@ -91,7 +97,7 @@ class SoundSteps:
     def _solver(self, blocks: int) -> tuple[flow.Flow, Step]:
         if blocks not in self._solvers:
             made = self._make_solver(blocks)
-            self._solvers[blocks] = made, Step(made, self._lane)
+            self._solvers[blocks] = made, Step(made, self._lane, warm_ups=self._warm_ups())
         return self._solvers[blocks]
 
     @torch.no_grad()
@@ -99,6 +105,7 @@ class SoundSteps:
         if blocks not in self._waves:
             frames = blocks * self._dit.block_size
             mel = torch.zeros(frames, self._dit.mel_dim, device=self._device)
-            step = Step(lambda: flow.make_wave(self._vocoder, mel), self._lane)
+            run = partial(flow.make_wave, self._vocoder, mel)
+            step = Step(run, self._lane, warm_ups=self._warm_ups())
             self._waves[blocks] = mel, step
         return self._waves[blocks]

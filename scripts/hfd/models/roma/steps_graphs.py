@@ -187,9 +187,10 @@ class GraphSteps:
         self._settings = settings
         self._thinker, self._talker = parts.model.thinker, parts.model.talker
         self._sampling: Sampling = make_sampling(settings)
-        self._lane = Lane.make(parts.device, first=True) if capture else None
-        self._side = Lane.make(parts.device) if capture else None
-        """Where sound is made, beside everything else."""
+        self._lane = Lane.make(parts.device) if capture else None
+        self._side = Lane.make(parts.device, first=True) if capture else None
+        """Where sound is made, beside everything else and before it: its kernels leave most of a
+        GPU free, those of the language models fill it."""
         self._steps: dict[tuple, Step] = {}
         turns = make_turns(parts.tokenizer, settings.system_prompt)
         self.slots = context_slots(settings, turns, most_positions(parts.model.config))
