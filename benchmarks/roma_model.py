@@ -86,6 +86,8 @@ def full_config() -> Qwen2_5OmniConfig:
 def random_parts(device: torch.device, seed: int = 0) -> Parts:
     """A full-size model whose weights keep the size of what flows through them."""
     torch.manual_seed(seed)
+    if device.type == "cuda":
+        torch.cuda.set_device(device)  # the vocoder's filters are made on the current one
     with torch.device(device):
         model = Qwen2_5OmniForConditionalGeneration(full_config()).eval().requires_grad_(False)
     for name, weight in model.named_parameters():

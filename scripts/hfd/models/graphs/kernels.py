@@ -270,11 +270,17 @@ def decode_token(
 def shape_of(kind: str, rows: int, size: int) -> tuple[int, int, int, int]:
     """How a product is cut up: rows and columns that a program reads at once, warps, stages.
 
-    Fixed, and the same on every GPU, as it decides in which order sums are made.
+    The fastest of eleven ways on an H200 for Qwen2.5's shapes, or close to it. Fixed, and the same
+    on every GPU, as it decides in which order sums are made.
     """
-    block = min(2048 if size > 8192 else 1024, triton.next_power_of_2(size))
-    block_rows = 4 if rows < 2048 else 8
-    return block_rows, block, 8 if block_rows * block <= 8192 else 16, 1
+    if kind == "gated":
+        cut = (4, 1024, 4, 3)
+    elif kind == "added" and rows < 2048:
+        cut = (2, 2048, 4, 3)
+    else:
+        cut = (8, 512, 4, 3)
+    block_rows, block, warps, stages = cut
+    return block_rows, min(block, triton.next_power_of_2(size)), warps, stages
 
 
 def _project(state: torch.Tensor, norm: Any, fused: Any) -> torch.Tensor:

@@ -158,23 +158,21 @@ class Flow:
         for number, block in enumerate(model.transformer_blocks):
             _, _, gate, shift_2, scale_2, gate_2 = rows[6 * number : 6 * number + 6]
             out = self._attend(block, self._joint[number], normed)
-            hidden = between.add(out, block.attn.to_out[0], hidden, gate)
-            inner = between.active(between.norm(hidden, shift_2, scale_2), block.ff.ff[0])
-            hidden = between.add(inner, block.ff.ff[3], hidden, gate_2)
+            hidden, normed = between.add(hidden, gate, out, shift_2, scale_2)
             last = number + 1 == len(model.transformer_blocks)
             shift, scale = (rows[-1], rows[-2]) if last else rows[6 * number + 6 : 6 * number + 8]
-            normed = between.norm(hidden, shift, scale)
+            hidden, normed = between.add(hidden, gate_2, block.ff(normed), shift, scale)
         guided, free = model.proj_out(normed).chunk(2)
         return guided + (guided - free) * self._guidance
 
     def _attend(self, block: torch.nn.Module, joint: Fused, states: torch.Tensor) -> torch.Tensor:
         """Block attention [2, frames, hidden]; pairs of neighbours turn, as the weights expect."""
         attention = block.attn
-        joined = self._between.plain(states, joint).unflatten(-1, (3 * attention.heads, -1))
+        joined = joint(states).unflatten(-1, (3 * attention.heads, -1))
         query, key, value = self._between.turn(joined, *self._rotation)
         mask = self._masks[block.look_backward_block, block.look_ahead_block]
         out = F.scaled_dot_product_attention(query, key, value, mask)
-        return out.transpose(1, 2).flatten(2)
+        return attention.to_out[0](out.transpose(1, 2).flatten(2))
 
 
 def _norm(hidden: torch.Tensor, shift: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
@@ -183,19 +181,16 @@ def _norm(hidden: torch.Tensor, shift: torch.Tensor, scale: torch.Tensor) -> tor
     return torch.addcmul(shift, normed, scale)
 
 
-def _plain(states: torch.Tensor, layer: torch.nn.Linear | Fused) -> torch.Tensor:
-    return layer(states)
-
-
-def _active(states: torch.Tensor, layer: torch.nn.Linear) -> torch.Tensor:
-    return F.gelu(layer(states), approximate="tanh")
-
-
 def _add(
-    states: torch.Tensor, layer: torch.nn.Linear, hidden: torch.Tensor, gate: torch.Tensor
-) -> torch.Tensor:
-    """What a layer's part adds."""
-    return torch.addcmul(hidden, gate, layer(states))
+    hidden: torch.Tensor,
+    gate: torch.Tensor,
+    out: torch.Tensor,
+    shift: torch.Tensor,
+    scale: torch.Tensor,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """What a layer's part adds, and the norm before the next part."""
+    hidden = torch.addcmul(hidden, gate, out)
+    return hidden, _norm(hidden, shift, scale)
 
 
 def _turn(
@@ -211,31 +206,15 @@ def _turn(
 
 @dataclass(frozen=True)
 class Between:
-    """The flow model's operations, each as it is or in one kernel.
-
-    Attributes:
-        norm, turn: `_norm` and `_turn`.
-        plain, active, add: matrix products, and what follows them.
-    """
+    """What lies between the flow model's matrix products, as it is or in one kernel each."""
 
     norm: Callable[..., torch.Tensor] = _norm
+    add: Callable[..., tuple[torch.Tensor, torch.Tensor]] = _add
     turn: Callable[..., tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = _turn
-    plain: Callable[..., torch.Tensor] = _plain
-    active: Callable[..., torch.Tensor] = _active
-    add: Callable[..., torch.Tensor] = _add
 
     @classmethod
     def fused(cls) -> Between:
-        """On a GPU, with triton."""
-        from hfd.models.roma.flow_kernels import ADD, GELU, product
-
-        return cls(
-            norm=fuse(_norm, dynamic=True),
-            turn=fuse(_turn, dynamic=True),
-            plain=product,
-            active=lambda states, layer: product(states, layer, GELU),
-            add=lambda states, layer, hidden, gate: product(states, layer, ADD, hidden, gate),
-        )
+        return cls(*(fuse(function, dynamic=True) for function in (_norm, _add, _turn)))
 
 
 def make_wave(vocoder: torch.nn.Module, mel: torch.Tensor) -> torch.Tensor:
