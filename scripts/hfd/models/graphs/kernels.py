@@ -7,6 +7,9 @@ slots as are filled, so one captured step serves every length. Sums are in float
 rounded where the plain layers round them.
 """
 
+# Kernels are compiled by triton, whose arguments have no types that Python knows.
+# mypy: disallow-untyped-defs=False, disallow-incomplete-defs=False
+
 from __future__ import annotations
 
 from collections.abc import Iterable

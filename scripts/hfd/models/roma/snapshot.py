@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -157,8 +156,10 @@ def _json_file(path: Path) -> tuple[Any, list[Problem]]:
 
 def _field(config: Mapping[str, Any], name: str) -> Any:
     """A field by its dotted name, or None."""
-    parts = name.split(".")
-    return reduce(lambda at, key: at.get(key) if isinstance(at, Mapping) else None, parts, config)
+    value: Any = config
+    for key in name.split("."):
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
 
 
 def config_problems(config: Mapping[str, Any]) -> list[Problem]:

@@ -66,8 +66,10 @@ class Steps(Protocol):
     """One implementation of all steps. Tensors are on the model's device unless said otherwise."""
 
     acceleration: str
-    slots: int | None
-    """Tokens of context that the caches hold; None where they grow."""
+
+    @property
+    def slots(self) -> int | None:
+        """Tokens of context that the caches hold; None where they grow."""
 
     def warm_up(self) -> None:
         """Do everything that is slow once (capture, compile, first calls)."""

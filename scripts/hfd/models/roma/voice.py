@@ -117,7 +117,9 @@ class Voice:
         """
         while self.is_busy:
             self._catch_up()
-            if not self._speak(self._script[0], until_s):
+            piece = self._script[0]
+            assert isinstance(piece, Piece), "context before it has been read"
+            if not self._speak(piece, until_s):
                 return
             self._script.popleft()
 
