@@ -123,7 +123,7 @@ def _tell(audit: Audit, out: Path) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__)
-    path = {"type": Path, "metavar": "PATH"}
+    path: dict[str, Any] = {"type": Path, "metavar": "PATH"}
     parser.add_argument("--manifest", default=Path("data/manifest.jsonl"), **path)
     parser.add_argument("--root", default=Path(), help="folder of the manifest's paths", **path)
     parser.add_argument("--results", default=Path("results"), **path)

@@ -90,7 +90,8 @@ def prefix(bench: Bench, sample: Sample, scratch: Path) -> Verdict:
 
 def needle(bench: Bench, sample: Sample, scratch: Path) -> Verdict:
     """A12: the sound changed only before T."""
-    events = sorted(read_adapter(sample.adapter).events, key=lambda event: event.start)
+    adapter = read_adapter(sample.adapter) if sample.adapter else None
+    events = sorted(adapter.events if adapter else (), key=lambda event: event.start)
     if not events:
         return unknown("the adapter does not say when the user speaks")
     first = events[0]

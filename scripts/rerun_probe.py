@@ -222,7 +222,7 @@ def _between_units(change: Callable[[Unit], Unit]) -> Iterator[None]:
         for unit in plain(*args):
             yield change(unit)
 
-    session.with_frames_taken = disturbed
+    session.with_frames_taken = disturbed  # type: ignore[assignment]
     try:
         yield
     finally:

@@ -102,7 +102,7 @@ class _Talk:
             await talk.close()
             raise
         talk.exchange.spawn(talk.sender.run())
-        talk.reader = talk.exchange.spawn(talk.read())
+        talk.exchange.spawn(talk.read())
         return talk
 
     def __init__(self, settings: Settings, sample: SampleInfo, emit: Emit) -> None:

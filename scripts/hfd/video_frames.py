@@ -24,4 +24,4 @@ def picture_digest(picture: av.VideoFrame) -> bytes:
     Taken before colour conversion and rotation, which differ between library versions.
     """
     stored = picture.reformat(format="yuv420p", threads=ONE_THREAD)
-    return hashlib.sha256(stored.to_ndarray()).digest()
+    return hashlib.sha256(stored.to_ndarray().tobytes()).digest()

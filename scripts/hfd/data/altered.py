@@ -24,8 +24,9 @@ def with_frames_of(source: Path, other: Path, target: Path) -> None:
     A shorter other file shows its last frame to the end.
     """
     own, foreign = decoded(source), decoded(other)
-    size = {"width": own[0].width, "height": own[0].height}
-    chosen = [foreign[min(n, len(foreign) - 1)].reformat(**size) for n in range(len(own))]
+    width, height = own[0].width, own[0].height
+    shown = (foreign[min(n, len(foreign) - 1)] for n in range(len(own)))
+    chosen = [frame.reformat(width=width, height=height) for frame in shown]
     _write(source, chosen, target)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from hfd.judge.intervals import Interval
 from hfd.judge.trace import Trace
@@ -34,7 +35,8 @@ def turns_of(trace: Trace, chunks: Sequence[Chunk]) -> list[Turn]:
     rate = trace.header["output_rate"]
     kept = {chunk.line: chunk for chunk in chunks}
     found: list[Turn] = []
-    text, audio = "", []
+    text = ""
+    audio: list[tuple[int, dict[str, Any]]] = []
 
     def close(by_cut: bool) -> None:
         played = [kept[n] for n, _ in audio if n in kept]
@@ -50,6 +52,7 @@ def turns_of(trace: Trace, chunks: Sequence[Chunk]) -> list[Turn]:
             audio.append((number, line))
         elif line["control"] in _ENDS:
             close(line["control"] in CUTS)
-            text, audio = "", []
+            text = ""
+    audio: list[tuple[int, dict[str, Any]]] = []
     close(False)
     return found

@@ -71,7 +71,8 @@ def read_folder(path: Path) -> Folder:
     wav_sha = wav.sha256 if wav else None
     trace = read_trace(path / TRACE)
     findings += trace.findings
-    track, chunks = None, []
+    track: np.ndarray | None = None
+    chunks: list[Chunk] = []
     findings += _check_extent(trace)
     if trace.header and not trace.findings:  # nothing can be told from a damaged trace
         track, chunks, more = rebuild(trace)

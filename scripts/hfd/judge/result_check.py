@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -183,6 +184,7 @@ def check_end(trace: Trace) -> list[Finding]:
 
 def _difference(found: Any, told: Any, path: tuple[str | int, ...]) -> tuple[str | int, ...] | None:
     """Path of the first value that differs; fields that only `found` has are left alone."""
+    parts: Iterable[tuple[str | int, Any, Any]]
     if isinstance(told, dict) and isinstance(found, dict):
         parts = ((key, found.get(key), told[key]) for key in told)
     elif isinstance(told, list) and isinstance(found, list) and len(told) == len(found):

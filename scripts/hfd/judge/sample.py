@@ -147,10 +147,11 @@ def measure(
     answer: Answer, folder: Folder, reference: Reference | None, transcripts: Transcripts
 ) -> dict[str, Any]:
     """All metrics that one sample allows; the question's are None without an adapter."""
+    assert folder.wav is not None
     pcm = folder.wav.pcm
     values: dict[str, Any] = {}
     question = reference.question if reference else None
-    if question is not None:
+    if question is not None and reference is not None:
         values |= metrics.hesitation_metrics(answer, question)
         values |= metrics.response_metrics(answer, question)
         values["h22_stale_share"] = _stale(answer, reference)
@@ -166,7 +167,7 @@ def measure(
 
 def _stale(answer: Answer, reference: Reference) -> float | None:
     adapter = reference.adapter
-    if adapter.first is None or adapter.second is None:
+    if adapter is None or adapter.first is None or adapter.second is None:
         return None
     first, second = (
         event.text or event.spoken_text or "" for event in (adapter.first, adapter.second)
@@ -175,6 +176,7 @@ def _stale(answer: Answer, reference: Reference) -> float | None:
 
 
 def _drawing(folder: Folder, answer: Answer) -> dict[str, Any]:
+    assert folder.wav is not None
     trace = folder.trace
     inputs = [line for _, line in trace.of("input")]
     due = {line["unit"]: line["due"] for line in inputs}
@@ -200,6 +202,7 @@ def _drawing(folder: Folder, answer: Answer) -> dict[str, Any]:
 
 def _facts(folder: Folder, segments: list[Interval], reference: Reference | None) -> dict[str, Any]:
     """What rules over a whole model need; see the rules' `of_model`."""
+    assert folder.wav is not None
     trace, value = folder.trace, folder.result.value
     done = next((number for number, _ in trace.of("input_done")), len(trace.lines))
     outputs = trace.of("text", "audio")

@@ -219,7 +219,8 @@ def _shape_error(line: dict[str, Any], number: int) -> str | None:
         return f"seq is {line.get('seq')}, expected {number - 1}"
     if (kind == "header") != (number == 1):
         return "the header must be the first line, and only the first"
-    wanted = {"t": (int, float), "mono_ns": int} | _FIELDS[kind]
+    wanted: dict[str, type | tuple[type, ...]] = {"t": (int, float), "mono_ns": int}
+    wanted |= _FIELDS[kind]
     for name, types in wanted.items():
         value = line.get(name)
         if not isinstance(value, types) or (isinstance(value, bool) and types is not bool):

@@ -43,7 +43,8 @@ def compared(
         heard: what a recogniser heard in it, or None.
     """
     latin, han = words("".join(turn.text for turn in turns))
-    values = {"h19_tail_heard": None, "h20_wer": None, "h21_han_per_s": None, "words_per_s": None}
+    names = ("h19_tail_heard", "h20_wer", "h21_han_per_s", "words_per_s")
+    values: dict[str, Any] = dict.fromkeys(names)
     rate = _rate(turns, speech)
     values["h21_han_per_s" if han > latin else "words_per_s"] = rate
     believed = heard is not None and heard["avg_logprob"] >= LOWEST_LOGPROB

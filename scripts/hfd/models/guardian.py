@@ -57,7 +57,7 @@ def _wait(server_fd: int, stdin_fd: int | None, timeout_s: float | None) -> bool
         ready, _, _ = select.select(readable, [], [], timeout_s)
         if server_fd in ready:
             return True
-        if not ready or os.read(stdin_fd, 1024) == b"":
+        if not ready or stdin_fd is None or os.read(stdin_fd, 1024) == b"":
             return False
 
 

@@ -26,7 +26,7 @@ def of_sample(case: SampleCase) -> Verdict:
             shortened = shortened or f"context went from {longest} to {tokens} tokens after a cut"
         elif tokens < longest:
             return failed(f"context shrank from {longest} to {tokens} tokens", line=number)
-        longest, seen, cut = tokens, True, False
+        longest, seen, cut = int(tokens), True, False
     if folder.result.value.get("truncated"):
         return unknown("the result says truncated: a limit of the model cut the answer short")
     if shortened:

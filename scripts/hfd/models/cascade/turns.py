@@ -70,7 +70,9 @@ class TurnDetector:
         self._vad.reset()
         self._rest = np.zeros(0, np.float32)
         self._before: deque[np.ndarray] = deque(maxlen=_PRE_ROLL_FRAMES)
-        self._forget_utterance()
+        self._utterance: list[np.ndarray] = []
+        self._opened = self._speech = self._paused = False
+        self._speech_ms = self._silence_ms = 0.0
 
     def hear(self, pcm: np.ndarray) -> Iterator[Onset | Pause | TurnEnd]:
         """Take samples (float32, shape [n], any n) and tell what they bring, in order."""
@@ -118,6 +120,6 @@ class TurnDetector:
             yield from self.end()
 
     def _forget_utterance(self) -> None:
-        self._utterance: list[np.ndarray] = []
+        self._utterance = []
         self._opened = self._speech = self._paused = False
         self._speech_ms = self._silence_ms = 0.0
