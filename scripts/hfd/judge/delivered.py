@@ -52,7 +52,6 @@ def turns_of(trace: Trace, chunks: Sequence[Chunk]) -> list[Turn]:
             audio.append((number, line))
         elif line["control"] in _ENDS:
             close(line["control"] in CUTS)
-            text = ""
-    audio: list[tuple[int, dict[str, Any]]] = []
+            text, audio = "", []
     close(False)
     return found

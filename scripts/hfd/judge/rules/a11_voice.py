@@ -45,8 +45,11 @@ def _whole_frames(folder: Folder, declared: str, hop: int) -> Verdict:
     for (number, line), following in zip(said, [*said[1:], None], strict=True):
         if line["kind"] != "audio":
             continue
-        last = following is None or following[1]["kind"] == "control"
-        last = last or following[1]["play_at"] > line["play_at"] + line["samples"]
+        last = (
+            following is None
+            or following[1]["kind"] == "control"
+            or following[1]["play_at"] > line["play_at"] + line["samples"]
+        )
         inner += not last
         if line["samples"] % hop and not last:
             odd.append(number)
