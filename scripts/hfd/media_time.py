@@ -1,6 +1,6 @@
 """Media time in one place: integers in samples, seconds only at the edges.
 
-Compiled files are 16 kHz mono and 5 pictures a second, so one picture is exactly 3200 samples and
+Compiled files are 16 kHz mono and 5 video frames a second, so one frame is exactly 3200 samples and
 no time in them ever needs a rounded float.
 """
 
@@ -12,12 +12,12 @@ from fractions import Fraction
 SAMPLE_RATE = 16_000
 """Audio samples per second of every compiled file."""
 FPS = 5
-"""Pictures per second of every compiled file."""
-PICTURE_SAMPLES = SAMPLE_RATE // FPS
-"""Samples under one picture (3200)."""
-PAD_PICTURES = 15
-"""Frozen pictures at the end of every compiled file (3 s)."""
-PAD_SAMPLES = PAD_PICTURES * PICTURE_SAMPLES
+"""Video frames per second of every compiled file."""
+VIDEO_FRAME_SAMPLES = SAMPLE_RATE // FPS
+"""Samples under one video frame (3200)."""
+PAD_VIDEO_FRAMES = 15
+"""Frozen video frames at the end of every compiled file (3 s)."""
+PAD_SAMPLES = PAD_VIDEO_FRAMES * VIDEO_FRAME_SAMPLES
 """Silent samples at the end of every compiled file (48 000)."""
 
 

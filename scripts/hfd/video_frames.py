@@ -18,7 +18,7 @@ def upright_rgb(picture: av.VideoFrame) -> np.ndarray:
     return np.ascontiguousarray(np.rot90(rgb, picture.rotation // 90)) if picture.rotation else rgb
 
 
-def picture_digest(picture: av.VideoFrame) -> bytes:
+def video_frame_digest(picture: av.VideoFrame) -> bytes:
     """SHA-256 (32 bytes) of the picture's yuv420p planes as they are stored.
 
     Taken before colour conversion and rotation, which differ between library versions.

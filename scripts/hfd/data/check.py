@@ -21,7 +21,7 @@ from hfd.data.finding import Finding, Status, worst
 from hfd.data.manifest import HESITATION
 from hfd.errors import HfdError
 from hfd.files import sha256_file
-from hfd.media_time import FPS, PICTURE_SAMPLES, SAMPLE_RATE
+from hfd.media_time import FPS, SAMPLE_RATE, VIDEO_FRAME_SAMPLES
 
 _AAC_EXTRA = 1024
 """Samples that the last AAC frame may add; readers cut them at the last picture's end."""
@@ -58,7 +58,7 @@ def check_sample(subject: Subject, denied: Set[str] = frozenset()) -> dict[str, 
     found = _decode(subject.video, findings) if video_sha else None
     pcm = None
     if found and found.frames:
-        pcm = _to_length(found.pcm, found.frames * PICTURE_SAMPLES)
+        pcm = _to_length(found.pcm, found.frames * VIDEO_FRAME_SAMPLES)
         findings += [_format(found), _grid(found), _sound_times(found)]
         findings += [_length(found), _duration(found, subject)]
         findings.append(check_tail(found, pcm))
@@ -165,11 +165,11 @@ def _sound_times(found: Decoded) -> Finding:
 
 
 def _length(found: Decoded) -> Finding:
-    extra = len(found.pcm) - found.frames * PICTURE_SAMPLES
+    extra = len(found.pcm) - found.frames * VIDEO_FRAME_SAMPLES
     evidence = {"extra_samples": extra, "codec": found.audio.get("codec")}
     if extra == 0 or (not found.lossless and 0 < extra <= _AAC_EXTRA):
         return Finding("length", "ok", "sound and pictures have one length", evidence)
-    status: Status = "suspect" if abs(extra) <= PICTURE_SAMPLES else "fail"
+    status: Status = "suspect" if abs(extra) <= VIDEO_FRAME_SAMPLES else "fail"
     message = f"sound is {extra / SAMPLE_RATE:+.3f} s longer than the pictures"
     return Finding("length", status, message, evidence)
 

@@ -9,13 +9,13 @@ import numpy as np
 from hfd.data.decode import Decoded
 from hfd.data.finding import Finding
 from hfd.data.stamp import Stamp
-from hfd.media_time import FPS, PAD_PICTURES, PAD_SAMPLES, SAMPLE_RATE
+from hfd.media_time import FPS, PAD_SAMPLES, PAD_VIDEO_FRAMES, SAMPLE_RATE
 
 LOUD = 33
 """int16 value just above -60 dBFS."""
 LOSSY_SPREAD = 2048
 """Samples by which a lossy codec smears sound into silence (128 ms)."""
-_TWICE = range(2 * PAD_PICTURES, 2 * PAD_PICTURES + 3)
+_TWICE = range(2 * PAD_VIDEO_FRAMES, 2 * PAD_VIDEO_FRAMES + 3)
 """Frozen pictures of a file padded twice: two tails, and up to two of the body itself."""
 
 
@@ -45,7 +45,7 @@ def check_tail(found: Decoded, pcm: np.ndarray) -> Finding:
     if stamp and found.frames != stamp.frames:
         extra = (found.frames - stamp.frames) / FPS
         return say("fail", f"{extra:+.1f} s against the stamp: padded again, or cut")
-    if found.frozen_run < PAD_PICTURES:
+    if found.frozen_run < PAD_VIDEO_FRAMES:
         return say("fail", f"no 3 s tail: only {found.frozen_run} frozen pictures at the end")
     if silent < needed:
         return say("fail", f"no 3 s tail: sound until {silent / SAMPLE_RATE:.3f} s before the end")

@@ -18,7 +18,7 @@ from hfd.data.source_video import SourceVideo, probe_video
 from hfd.data.timeline import Clip, Timeline, hesitation_timeline
 from hfd.errors import HfdError
 from hfd.files import atomic_path, sha256_file, write_json
-from hfd.media_time import FPS, PAD_PICTURES, SAMPLE_RATE, samples_to_seconds
+from hfd.media_time import FPS, PAD_VIDEO_FRAMES, SAMPLE_RATE, samples_to_seconds
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ def verify(found: Decoded, timeline: Timeline, pcm: np.ndarray, path: Path) -> N
         "picture times": ([Fraction(k, FPS) for k in range(timeline.pictures)], found.times),
         "samples": (len(pcm), len(found.pcm)),
         "sound": (True, np.array_equal(pcm, found.pcm)),
-        "frozen pictures at the end": (True, found.frozen_run >= PAD_PICTURES),
+        "frozen pictures at the end": (True, found.frozen_run >= PAD_VIDEO_FRAMES),
     }
     for what, (expected, got) in wanted.items():
         if expected != got:

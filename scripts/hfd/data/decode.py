@@ -20,10 +20,10 @@ from hfd.data.compiled_tracks import (
     check_frame_time,
     frame_time,
 )
-from hfd.data.media import open_media, picture_stream
+from hfd.data.media import find_video_stream, open_media
 from hfd.errors import HfdError, reason
 from hfd.pcm import to_float32, to_int16
-from hfd.video_frames import ONE_THREAD, picture_digest
+from hfd.video_frames import ONE_THREAD, video_frame_digest
 
 STILL_LUMA = 1.5
 """Mean difference of luma (0-255) below which two pictures count as one frozen picture."""
@@ -87,7 +87,7 @@ def decode(path: Path) -> Decoded:
         HfdError: the file cannot be opened, or has no picture stream.
     """
     with open_media(path) as container:
-        stream = picture_stream(container, path)
+        stream = find_video_stream(container, path)
         stream.thread_type = "NONE"
         sound = next((s for s in container.streams.audio if s.codec_context), None)
         found = Decoded(
@@ -149,7 +149,7 @@ class _Pictures:
             found.off_grid = found.off_grid or error.problem
         found.times.append(Fraction(-1) if time is None else time)
         self._last.append(_luma(frame))
-        self._hash.update(picture_digest(frame))
+        self._hash.update(video_frame_digest(frame))
         sideways = frame.rotation % 180
         found.width = frame.height if sideways else frame.width
         found.height = frame.width if sideways else frame.height

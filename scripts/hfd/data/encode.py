@@ -21,7 +21,7 @@ from hfd.data.source_video import SourceVideo, video_stream
 from hfd.data.stamp import Stamp
 from hfd.data.timeline import Timeline
 from hfd.errors import HfdError
-from hfd.media_time import FPS, PICTURE_SAMPLES, SAMPLE_RATE
+from hfd.media_time import FPS, SAMPLE_RATE, VIDEO_FRAME_SAMPLES
 
 _QP = 20
 """Constant quantiser of every frame: about 45 dB against the source on hard content."""
@@ -145,8 +145,8 @@ def _video_stream(
 
 def _sound_frame(pcm: np.ndarray, k: int) -> av.AudioFrame:
     """The 3200 samples under video frame k."""
-    start = k * PICTURE_SAMPLES
-    part = np.ascontiguousarray(pcm[None, start : start + PICTURE_SAMPLES], np.int16)
+    start = k * VIDEO_FRAME_SAMPLES
+    part = np.ascontiguousarray(pcm[None, start : start + VIDEO_FRAME_SAMPLES], np.int16)
     frame = av.AudioFrame.from_ndarray(part, format="s16", layout="mono")
     frame.sample_rate, frame.pts, frame.time_base = SAMPLE_RATE, start, Fraction(1, SAMPLE_RATE)
     return frame

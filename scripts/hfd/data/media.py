@@ -35,7 +35,7 @@ def open_media(path: Path) -> av.container.InputContainer:
         ) from error
 
 
-def picture_stream(container: av.container.InputContainer, path: Path) -> av.VideoStream:
+def find_video_stream(container: av.container.InputContainer, path: Path) -> av.VideoStream:
     """The file's picture stream, cover images aside.
 
     Raises:

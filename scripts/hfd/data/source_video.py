@@ -14,7 +14,7 @@ from typing import Any
 
 import av
 
-from hfd.data.media import open_media, picture_stream
+from hfd.data.media import find_video_stream, open_media
 from hfd.data.stamp import Stamp
 from hfd.errors import HfdError, reason
 
@@ -100,7 +100,7 @@ def probe_video(path: Path) -> SourceVideo:
                 file=path,
                 remedy="Put it into a container at its frame rate (ffmpeg -r RATE -i … -c copy …)",
             )
-        stream = picture_stream(container, path)
+        stream = find_video_stream(container, path)
         tracks = _read_tracks(container, stream, path)
         video = tracks[stream.index]
         if video.begin is None or video.end is None:

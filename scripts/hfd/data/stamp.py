@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from hfd.media_time import PAD_PICTURES
+from hfd.media_time import PAD_VIDEO_FRAMES
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Stamp:
     @classmethod
     def for_body(cls, body: int) -> Stamp:
         """The stamp of a file with `body` pictures and the 3 s tail."""
-        return cls(body, body + PAD_PICTURES)
+        return cls(body, body + PAD_VIDEO_FRAMES)
 
     @classmethod
     def parse(cls, comment: str) -> Stamp | None:

@@ -16,8 +16,8 @@ from hfd.data.raw import RawEvent, RawSample
 from hfd.errors import HfdError
 from hfd.media_time import (
     FPS,
-    PAD_PICTURES,
-    PICTURE_SAMPLES,
+    PAD_VIDEO_FRAMES,
+    VIDEO_FRAME_SAMPLES,
     samples_to_seconds,
     seconds_to_samples,
 )
@@ -63,12 +63,12 @@ class Timeline:
     @property
     def pictures(self) -> int:
         """All pictures, the frozen tail included."""
-        return self.body + PAD_PICTURES
+        return self.body + PAD_VIDEO_FRAMES
 
     @property
     def samples(self) -> int:
         """All samples, the silent tail included."""
-        return self.pictures * PICTURE_SAMPLES
+        return self.pictures * VIDEO_FRAME_SAMPLES
 
     @property
     def seconds(self) -> float:
@@ -110,7 +110,7 @@ def hesitation_timeline(
             remedy="The unfinished prefix must end before the correction begins",
         )
     _check_prefix(first.event, sample.place, full_first_question, warnings)
-    end = Fraction(second.end, PICTURE_SAMPLES)
+    end = Fraction(second.end, VIDEO_FRAME_SAMPLES)
     if end > video_end * FPS:
         warnings.append(
             f"speech ends at {samples_to_seconds(second.end):.3f} s, after the video "

@@ -9,8 +9,8 @@ from pathlib import Path
 import av
 import numpy as np
 
-from hfd.media_time import PICTURE_SAMPLES, SAMPLE_RATE
-from hfd.video_frames import picture_digest, upright_rgb
+from hfd.media_time import SAMPLE_RATE, VIDEO_FRAME_SAMPLES
+from hfd.video_frames import upright_rgb, video_frame_digest
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Frame:
     @property
     def pts_samples(self) -> int:
         """Time of the picture in 16 kHz samples."""
-        return self.index * PICTURE_SAMPLES
+        return self.index * VIDEO_FRAME_SAMPLES
 
     @cached_property
     def rgb(self) -> np.ndarray:
@@ -37,7 +37,7 @@ class Frame:
 
     def digest(self) -> bytes:
         """The 32 bytes by which the picture is known in traces and checks."""
-        return picture_digest(self.picture)
+        return video_frame_digest(self.picture)
 
 
 @dataclass(frozen=True)

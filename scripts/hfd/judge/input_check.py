@@ -6,7 +6,7 @@ from typing import Any
 
 from hfd.judge.findings import TRACE, Finding
 from hfd.judge.trace import OUTPUTS, Trace
-from hfd.media_time import PICTURE_SAMPLES, SAMPLE_RATE
+from hfd.media_time import SAMPLE_RATE, VIDEO_FRAME_SAMPLES
 
 EARLY_S = 0.001
 """Times are written in microseconds; nothing may be earlier than it can be by more than 1 ms."""
@@ -62,12 +62,12 @@ def _check_frames(
     header: dict[str, Any], inputs: list[tuple[int, dict[str, Any]]]
 ) -> list[Finding]:
     """Every 5 fps picture exactly once, in the unit in which it lies."""
-    if header["media_samples"] != header["media_frames"] * PICTURE_SAMPLES:
+    if header["media_samples"] != header["media_frames"] * VIDEO_FRAME_SAMPLES:
         return [Finding("A2", TRACE, "the header's pictures and samples differ in length", 1)]
     unit, total = header["unit_samples"], header["media_frames"]
     for number, line in inputs:
-        first = -(-line["start"] // PICTURE_SAMPLES)
-        end = min(total, -(-(line["start"] + unit) // PICTURE_SAMPLES))
+        first = -(-line["start"] // VIDEO_FRAME_SAMPLES)
+        end = min(total, -(-(line["start"] + unit) // VIDEO_FRAME_SAMPLES))
         if line["frames"] != list(range(first, end)):
             wanted = f"{first} to {end - 1}" if end > first else "none"
             return [

@@ -18,7 +18,7 @@ from hfd.errors import HfdError
 from hfd.files import read_json, sha256_file
 from hfd.judge.intervals import Interval
 from hfd.judge.metrics import Question
-from hfd.video_frames import picture_digest
+from hfd.video_frames import video_frame_digest
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def read_reference(sample: Sample, checks: Path | None) -> Reference:
 def _read_pictures(video: Path) -> tuple[bytes, ...]:
     with open_media(video) as container:
         container.streams.video[0].thread_type = "NONE"
-        return tuple(picture_digest(frame) for frame in container.decode(video=0))
+        return tuple(video_frame_digest(frame) for frame in container.decode(video=0))
 
 
 def reference_or_why(sample: Sample | None, checks: Path | None) -> Reference | str:

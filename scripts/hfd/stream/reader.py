@@ -23,7 +23,7 @@ from hfd.data.compiled_tracks import (
 from hfd.data.media import open_media
 from hfd.duplex.units import Frame, Unit
 from hfd.errors import HfdError, reason
-from hfd.media_time import PICTURE_SAMPLES, SAMPLE_RATE
+from hfd.media_time import SAMPLE_RATE, VIDEO_FRAME_SAMPLES
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class MediaInfo:
     @property
     def samples(self) -> int:
         """Length of the file in samples at 16 kHz."""
-        return self.frames * PICTURE_SAMPLES
+        return self.frames * VIDEO_FRAME_SAMPLES
 
     @property
     def seconds(self) -> float:
@@ -118,7 +118,7 @@ class _Pictures:
 
     @property
     def end(self) -> int:
-        return self.count * PICTURE_SAMPLES
+        return self.count * VIDEO_FRAME_SAMPLES
 
     def add(self, frame: av.VideoFrame) -> None:
         check_frame_time(frame_time(frame), self.count, self._path)

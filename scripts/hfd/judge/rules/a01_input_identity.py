@@ -15,7 +15,7 @@ from hfd.judge.folder import Folder
 from hfd.judge.reference import Reference
 from hfd.judge.rules.rule import Rule, SampleCase
 from hfd.judge.verdict import Verdict, failed, passed, unknown
-from hfd.media_time import PICTURE_SAMPLES, SAMPLE_RATE
+from hfd.media_time import SAMPLE_RATE, VIDEO_FRAME_SAMPLES
 
 
 def of_sample(case: SampleCase) -> Verdict:
@@ -106,12 +106,12 @@ def taken_by_rule(
     for line in units:
         start = line["start"]
         end = start + (line["samples"] if rule["again"] else line["valid_samples"])
-        newest = line["frames"][-1] if line["frames"] else (start - 1) // PICTURE_SAMPLES
+        newest = line["frames"][-1] if line["frames"] else (start - 1) // VIDEO_FRAME_SAMPLES
         taken = []
         turn = max(0, floor((start - max(offsets)) / period))
         while turn * period < end:
             for slot in (turn * period + offset for offset in offsets):
-                frame = min(newest, floor(slot / PICTURE_SAMPLES))
+                frame = min(newest, floor(slot / VIDEO_FRAME_SAMPLES))
                 if start <= slot < end and (rule["again"] or frame > last):
                     taken.append(frame)
                     last = frame
