@@ -43,7 +43,7 @@ def main(argv: list[str] | None = None) -> int:
         cache=args.cache,
         players=not args.no_players,
     )
-    audit = run_audit(samples, job, args.jobs, args.probes)
+    audit = run_audit(samples, job, args.jobs, args.probes, args.nonce)
     summary = write_tables(audit, args.out, _about(args, audit), args.primary, _reruns(args, audit))
     write_index(audit, args.out, summary)
     copy_assets(args.out)
@@ -134,6 +134,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--deny", help="SHA-256 of videos that must not be used", **path)
     parser.add_argument("--transcripts", help="file or folder of scripts/transcripts.py", **path)
     parser.add_argument("--probes", help="folder of probes, <kind>/<model>.json", **path)
+    parser.add_argument("--nonce", default="", help="what the probes' samples were drawn with")
     parser.add_argument("--cache", help="where player copies are kept between audits", **path)
     parser.add_argument("--out", default=Path("results/audit"), **path)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N")

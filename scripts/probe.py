@@ -1,9 +1,10 @@
 """Run a few samples again with a part of their sound changed, and compare what was said.
 
-For each sample: a run as it is, a second one to see whether the model is deterministic, and one
-with another sound. ``prefix`` changes it only after T, in the middle of what the model said in the
-first run; ``needle`` only before T, up to the end of the first of several utterances (or half of a
-single one). Runs in the model's own environment, like infer.
+The samples are drawn from a hash of the delivered results and a nonce of the auditor's. For each: a
+run as it is, which is also compared with what was delivered, a second one to see whether the model
+is deterministic, and one with another sound. ``prefix`` changes it only after T, in the middle of
+what the model said in the first run; ``needle`` only before T, up to the end of the first of
+several utterances (or half of a single one). Runs in the model's own environment, like infer.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import argparse
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import av
 import numpy as np
@@ -21,13 +23,21 @@ from hfd.data.compiled_tracks import read_sound
 from hfd.data.manifest import Sample, read_manifest
 from hfd.duplex.model import DuplexModel
 from hfd.errors import HfdError, run_cli
-from hfd.files import write_json
+from hfd.files import read_json, write_json
 from hfd.jobs.spec import ModelSpec
 from hfd.jobs.worker import make_model
-from hfd.judge.probe import needle_reach, overall, prefix_invariance
+from hfd.judge.probe import (
+    drawn,
+    needle_reach,
+    overall,
+    prefix_invariance,
+    rerun_of,
+    tails_digest,
+)
 from hfd.judge.trace import Trace, read_trace
-from hfd.judge.verdict import Verdict, unknown
+from hfd.judge.verdict import FAIL, Verdict, unknown
 from hfd.media_time import SAMPLE_RATE
+from hfd.stream.provenance import code_version, environment
 from hfd.stream.run import Run
 from hfd.stream.session import run_sample
 
@@ -39,15 +49,24 @@ def main(argv: list[str] | None = None) -> int:
     args = _parser().parse_args(argv)
     spec = ModelSpec.from_environment(args.model)
     samples = [s for s in read_manifest(args.manifest, args.root) if s.adapter is not None]
-    chosen = sorted(samples, key=lambda s: s.task != "hesitation")[: args.samples]
-    if not chosen:
-        raise HfdError("has no sample with an adapter to probe", file=args.manifest)
+    tails = read_tails(args.results)
+    digest = tails_digest(tails)
+    ids = [s.sample_id for s in samples if s.sample_id in tails]
+    if not ids:
+        raise HfdError(
+            f"has no sample with an adapter whose result is in {args.results}",
+            file=args.manifest,
+            remedy="Run the model first: a probe belongs to results",
+        )
+    names = drawn(ids, digest, args.nonce, args.samples)
+    chosen = [next(s for s in samples if s.sample_id == name) for name in names]
     model = make_model(spec)
     identity = model.load()
     bench = Bench(model, Run(spec.name, spec.module, spec.settings, spec.seed, identity))
     try:
         verdicts = [
-            (s.sample_id, KINDS[args.kind](bench, s, args.scratch / s.sample_id)) for s in chosen
+            (s.sample_id, probed(args.kind, bench, s, args.scratch / s.sample_id, args.results))
+            for s in chosen
         ]
     finally:
         model.unload()
@@ -55,8 +74,48 @@ def main(argv: list[str] | None = None) -> int:
         print(f"{sample_id}: {verdict.status}: {verdict.reason}")
     answer = overall(verdicts).as_dict()
     answer["evidence"]["by_sample"] = {name: v.as_dict() for name, v in verdicts}
+    answer["bound"] = {
+        "tails_sha256": digest,
+        "nonce": args.nonce,
+        "from": ids,
+        "samples": names,
+        "weights": identity.weights,
+    }
     write_json(args.out, answer)
     return 0
+
+
+def read_tails(results: Path) -> dict[str, str]:
+    """The trace tail of every result in a folder, by sample."""
+    found = {}
+    for path in sorted(results.glob("*/provenance.json")):
+        found[path.parent.name] = read_json(path)["trace"]["tail"]
+    return found
+
+
+def probed(kind: str, bench: Bench, sample: Sample, scratch: Path, results: Path) -> Verdict:
+    """The probe's answer for one sample, and whether its unchanged run is the delivered one."""
+    shutil.rmtree(scratch, ignore_errors=True)
+    verdict = KINDS[kind](bench, sample, scratch)
+    kept, again = (scratch / name / "trace.jsonl.gz" for name in ("kept", "again"))
+    if not kept.is_file():
+        return verdict
+    folder = results / sample.sample_id
+    rerun = rerun_of(
+        read_trace(folder / "trace.jsonl.gz"),
+        read_trace(kept),
+        read_trace(again) if again.is_file() else None,
+        _same_place(read_json(folder / "provenance.json")),
+    )
+    verdict.evidence["rerun"] = rerun.as_dict()
+    return rerun if rerun.status == FAIL else verdict
+
+
+def _same_place(provenance: dict[str, Any]) -> bool:
+    """Whether code, packages and device here are those of a delivered result."""
+    here = environment()
+    same = (provenance["env"].get(name) == here[name] for name in ("python", "packages", "gpu"))
+    return provenance["code"] == code_version() and all(same)
 
 
 @dataclass(frozen=True)
@@ -160,6 +219,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--manifest", type=Path, default=Path("data/manifest.jsonl"))
     parser.add_argument("--root", type=Path, default=Path(), help="folder of the manifest's paths")
     parser.add_argument("--samples", type=int, default=3, help="how many samples; default 3")
+    parser.add_argument("--results", type=Path, required=True, help="the results it belongs to")
+    parser.add_argument("--nonce", default="", help="the auditor's word for drawing the samples")
     parser.add_argument("--scratch", type=Path, required=True, help="folder for files and runs")
     parser.add_argument("--out", type=Path, required=True, help="the verdict, as JSON")
     return parser

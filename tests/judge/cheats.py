@@ -217,7 +217,7 @@ def _edit_text(forgery: Forgery) -> None:
 
 
 def edited_text_everywhere(results: Path) -> None:
-    for forgery in _each(results)[1:5]:
+    for forgery in _each(results)[1:6]:
         _edit_text(forgery)
 
 
@@ -484,6 +484,16 @@ def fewer_pictures_taken(results: Path) -> None:
     forgery.seal()
 
 
+def knows_the_correction(results: Path) -> None:
+    """Words that the user first says in the correction, a second before it begins."""
+    for forgery in (f for f in _each(results) if f.result["task"] == "hesitation"):
+        unit = next(x for x in forgery.of("input") if x["t"] > forgery.result["qend"] - 3.2)
+        line = copy.deepcopy(forgery.of("text")[0])
+        line |= {"t": round(unit["t"] + 0.000731, 6), "delta": "many people there "}
+        forgery.lines.append(line)
+        _after_open(forgery)
+
+
 def wav_cut_at_the_end(results: Path) -> None:
     for forgery in _each(results):
         wav = forgery.folder / "assistant_audio.wav"
@@ -549,6 +559,7 @@ CHEATS = (
     Cheat("99 % of the compute hidden", compute_hidden, "A4"),
     Cheat("compute claimed as the recorder's own", own_time_claimed, "A4"),
     Cheat("another video fed", other_video, "A1"),
+    Cheat("words of the correction before it began", knows_the_correction, "A6"),
     Cheat("other pictures fed", other_pictures_fed, "A1"),
     Cheat("fewer pictures taken than the model's rule says", fewer_pictures_taken, "A1"),
     Cheat("other sound fed", other_sound_fed, "A1"),

@@ -8,10 +8,11 @@ import pytest
 import probe
 from hfd.data.compiled_tracks import read_sound
 from hfd.duplex.events import Audio, Text
-from hfd.judge.probe import Probes, read_probes
+from hfd.judge.probe import Probes, read_probes, rerun_of
 from hfd.judge.rules import judge_model
 from hfd.judge.rules.rule import SetCase
 from hfd.judge.sample import Record
+from hfd.judge.trace import read_trace
 from hfd.judge.verdict import Verdict, passed, unknown
 from hfd.pcm import to_int16
 from hfd.stream.reader import read_units
@@ -157,19 +158,49 @@ def test_the_needle_speaks_where_the_trace_reports_no_context(metric, truncated,
     assert ("needle" in found.reason) == (not metric or probed == "pass")
 
 
-def test_the_command_writes_a_verdict_that_the_audit_reads(world, tmp_path, monkeypatch):
+@pytest.fixture
+def probed(world, honest, tmp_path, monkeypatch):
+    """A prefix probe of the honest results, as the command makes it."""
     monkeypatch.setattr(probe, "make_model", lambda spec: Talker(spec.settings))
-    entry = {"module": "talker", "settings": {"silence_s": 0.4}, "voice_origin": "native_talker"}
+    entry = {"module": "test", "settings": {}, "voice_origin": "native_talker"}
     entry |= {"weights": [], "module_path": ""}
-    config = {"models": {"talker": entry}, "seed": 0, "rerun_on": []}
+    config = {"models": {"talker": entry}, "seed": 1, "rerun_on": []}
     monkeypatch.setenv("HFD_CONFIG", json.dumps(config))
     out = tmp_path / "prefix" / "talker.json"
     probe.main(
         ["prefix", "--model", "talker", "--manifest", str(world.root / "data/manifest.jsonl"),
          "--root", str(world.root), "--samples", "2", "--scratch", str(tmp_path / "s"),
-         "--out", str(out)]
+         "--results", str(honest), "--nonce", "a word", "--out", str(out)]
     )  # fmt: skip
-    probes = read_probes(tmp_path, "talker")
-    assert (probes.prefix.status, probes.needle.status) == ("pass", "not_evidenced")
-    assert probes.prefix.reason.startswith("2 of 2 samples, for example ")
-    assert len(json.loads(out.read_text())["evidence"]["by_sample"]) == 2
+    return out
+
+
+def test_a_probe_is_evidence_for_the_results_that_it_belongs_to_only(probed, honest):
+    tails = probe.read_tails(honest)
+    stored = json.loads(probed.read_text())
+    assert len(stored["evidence"]["by_sample"]) == 2
+    for verdict in stored["evidence"]["by_sample"].values():
+        assert verdict["evidence"]["rerun"]["status"] == "pass"
+
+    def answer(tails=tails, nonce="a word"):
+        return read_probes(probed.parents[1], "talker", tails, nonce).prefix
+
+    assert answer().status == stored["status"] == "pass"
+    assert "other results" in answer(tails | {"s03": "0" * 64}).reason
+    assert "another nonce" in answer(nonce="").reason
+    stored["bound"]["samples"] = stored["bound"]["samples"][::-1]
+    probed.write_text(json.dumps(stored))
+    assert "not drawn" in answer().reason and answer().status == "not_evidenced"
+    del stored["bound"]
+    probed.write_text(json.dumps(stored))
+    assert "names no results" in answer().reason and answer().status == "not_evidenced"
+    probed.write_text("[1]")
+    assert answer().status == "not_evidenced"
+
+
+def test_a_deterministic_model_must_say_again_what_was_delivered(honest, tmp_path):
+    kept, other = (read_trace(honest / name / "trace.jsonl.gz") for name in ("s03", "s04"))
+    assert rerun_of(kept, kept, kept, True).status == "pass"
+    assert rerun_of(other, kept, kept, True).status == "fail"
+    assert rerun_of(other, kept, kept, False).status == "not_evidenced"
+    assert "not deterministic" in rerun_of(other, kept, other, True).reason

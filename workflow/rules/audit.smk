@@ -182,7 +182,8 @@ for name, entry in MODELS.items():
             name:
                 f"{kind}_probe_{name}"
             input:
-                config["manifest"],
+                manifest=config["manifest"],
+                results=probed_results(name, kind),
             output:
                 f"work/audit/probes/{kind}/{name}.json",
             log:
@@ -198,10 +199,12 @@ for name, entry in MODELS.items():
                 model=name,
                 kind=kind,
                 script="rerun_probe" if kind in RERUNS else "probe",
+                options=[] if kind in RERUNS else probe_options(name),
                 scratch=f"work/audit/probe/{kind}/{name}",
             message:
                 f"{name}: {question}"
             shell:
                 '"{params.python}" "$HFD_SCRIPTS"/{params.script}.py {params.kind} --model {params.model}'
-                " --manifest {input:q} --scratch {params.scratch:q} --out {output:q} 2>&1"
+                " --manifest {input.manifest:q} {params.options:q} --scratch {params.scratch:q}"
+                " --out {output:q} 2>&1"
                 " | tee {log:q}"

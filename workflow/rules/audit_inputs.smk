@@ -50,6 +50,7 @@ def audit_inputs(models):
 def audit_options(wildcards):
     """Optional inputs of the audit, as command-line options; what is not there counts as none."""
     given = ["--transcripts=work/audit/transcripts", "--probes=work/audit/probes"]
+    given.append(f"--nonce={config['audit']['nonce']}")
     return given + ([f"--deny={DENY_LIST}"] if DENY_LIST else [])
 
 
@@ -67,6 +68,16 @@ def evidence_there(models):
         for path in paths
         if path not in asked and Path(path).is_file()
     ]
+
+
+def probed_results(model, kind):
+    """The results that a probe belongs to; what only runs models against each other needs none."""
+    return lambda wildcards: [] if kind in RERUNS else result_files(model, SCHEDULE.ids())
+
+
+def probe_options(model):
+    """Which results a probe belongs to, and the auditor's word for drawing its samples."""
+    return [f"--results=results/{model}", f"--nonce={config['audit']['nonce']}"]
 
 
 def models_now():

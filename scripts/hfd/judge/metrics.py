@@ -263,12 +263,12 @@ def stale_share(text: str, abandoned: str, corrected: str) -> float | None:
 
     A proxy for answering the question that was given up; None where no such word occurs.
     """
-    said, first, second = (_content(part) for part in (text, abandoned, corrected))
+    said, first, second = (content_words(part) for part in (text, abandoned, corrected))
     stale, fresh = said & (first - second), said & (second - first)
     return len(stale) / len(stale | fresh) if stale | fresh else None
 
 
-def _content(text: str) -> set[str]:
+def content_words(text: str) -> set[str]:
     """Words of four letters or more, and pairs of neighbouring Han characters."""
     latin = {word for word in _WORD.findall(HAN.sub(" ", text.lower())) if len(word) >= 4}
     runs = re.findall(f"{HAN.pattern}+", text)

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hfd.errors import HfdError
 from hfd.files import read_json
 from hfd.judge.trace import Trace
 from hfd.judge.verdict import (
@@ -147,6 +148,45 @@ def overall(verdicts: Sequence[tuple[str, Verdict]]) -> Verdict:
     return passed(told, **answer.evidence)
 
 
+def tails_digest(tails: Mapping[str, str]) -> str:
+    """One hash over the trace tails of all delivered samples, by id."""
+    lines = "".join(f"{sample} {tail}\n" for sample, tail in sorted(tails.items()))
+    return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def drawn(ids: Sequence[str], digest: str, nonce: str, count: int) -> list[str]:
+    """The samples that are probed: who delivers cannot choose them, who audits may add a nonce."""
+
+    def key(sample: str) -> str:
+        return hashlib.sha256(f"{digest}:{nonce}:{sample}".encode()).hexdigest()
+
+    return sorted(ids, key=key)[:count]
+
+
+def rerun_of(delivered: Trace, kept: Trace, again: Trace | None, same_place: bool) -> Verdict:
+    """Whether the probe's unchanged run says what was delivered.
+
+    Args:
+        delivered: the trace of the delivered result.
+        kept, again: two runs of the same file in the probe, the second where there is one.
+        same_place: whether code, packages and device are those of the delivered run.
+    """
+    first, second = _said(delivered), _said(kept)
+    if first == second:
+        return passed("the rerun says what was delivered")
+    same = sum(a == b for a, b in zip(first, second, strict=False))
+    told = f"the rerun says otherwise: {same} of {len(first)} outputs are those delivered"
+    if again is None or second != _said(again):
+        return unknown(f"{told}; the model is not deterministic")
+    if not same_place:
+        return unknown(f"{told}; other code, packages or device made it")
+    return failed(f"{told}, and the model is deterministic")
+
+
+def _said(trace: Trace) -> Said:
+    return [(line["kind"], _content(line)) for _, line in trace.of("text", "audio", "control")]
+
+
 @dataclass(frozen=True)
 class Probes:
     """What the probes of one model found: the answers of prefix (A6) and needle (A12)."""
@@ -155,15 +195,48 @@ class Probes:
     needle: Verdict
 
 
-def read_probes(folder: Path | None, model: str) -> Probes:
-    """The stored outcomes, ``<folder>/<kind>/<model>.json``; not_evidenced where none was run."""
-    return Probes(*(_stored(folder, kind, model) for kind in ("prefix", "needle")))
+def read_probes(
+    folder: Path | None, model: str, tails: Mapping[str, str] | None = None, nonce: str = ""
+) -> Probes:
+    """The stored outcomes, ``<folder>/<kind>/<model>.json``; not_evidenced where none was run.
+
+    Args:
+        folder: of the probes, or None.
+        model: its name.
+        tails: trace tails of the results that are judged, by sample; a probe of other results is
+            no evidence for these.
+        nonce: what the auditor had asked the samples to be drawn with.
+    """
+    return Probes(*(_stored(folder, kind, model, tails, nonce) for kind in ("prefix", "needle")))
 
 
-def _stored(folder: Path | None, kind: str, model: str) -> Verdict:
+def _stored(
+    folder: Path | None, kind: str, model: str, tails: Mapping[str, str] | None, nonce: str
+) -> Verdict:
     path = folder / kind / f"{model}.json" if folder else None
     if path is None or not path.is_file():
         return unknown(f"no probe was run: snakemake {kind}_probe_<model> may settle it")
-    stored = read_json(path)
-    make = {PASS: passed, FAIL: failed}.get(stored["status"], unknown)
-    return make(stored["reason"], **stored["evidence"])
+    try:
+        stored = read_json(path)
+        problem = _unbound(stored.get("bound"), tails, nonce) if tails is not None else None
+        make = {PASS: passed, FAIL: failed}.get(stored["status"], unknown)
+        answer = make(stored["reason"], **stored["evidence"])
+    except (HfdError, AttributeError, KeyError, TypeError) as error:
+        return unknown(f"{path.name} is no probe ({error})")
+    return unknown(f"{problem}: run it again") if problem else answer
+
+
+def _unbound(bound: Any, tails: Mapping[str, str], nonce: str) -> str | None:
+    """Why a probe says nothing of these results."""
+    if not isinstance(bound, dict):
+        return "the probe names no results that it belongs to"
+    digest = tails_digest(tails)
+    if bound["tails_sha256"] != digest:
+        return "the probe belongs to other results than these"
+    if bound["nonce"] != nonce:
+        return "the probe's samples were drawn with another nonce"
+    if bound["samples"] != drawn(bound["from"], digest, nonce, len(bound["samples"])):
+        return "the probe's samples were not drawn from the results' hash"
+    if not set(bound["from"]) <= set(tails) or len(bound["from"]) < 0.5 * len(tails):
+        return "the probe's samples were drawn from a part of the results"
+    return None

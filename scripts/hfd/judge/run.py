@@ -79,7 +79,9 @@ class Audit:
     samples: list[Sample] = field(default_factory=list)
 
 
-def run_audit(samples: Sequence[Sample], job: Job, jobs: int, probes: Path | None) -> Audit:
+def run_audit(
+    samples: Sequence[Sample], job: Job, jobs: int, probes: Path | None, nonce: str = ""
+) -> Audit:
     """Audit every sample in `jobs` processes; memory holds no sound beyond the samples in work."""
     records: dict[str, list[Record]] = {model.name: [] for model in job.models}
     for found in each(functools.partial(_one, job), samples, jobs):
@@ -93,12 +95,16 @@ def run_audit(samples: Sequence[Sample], job: Job, jobs: int, probes: Path | Non
                 records[model.name],
                 foreign_folders(model.results, known),
                 doubles.get(model.name),
-                read_probes(probes, model.name),
+                read_probes(probes, model.name, _tails(records[model.name]), nonce),
             )
         )
         for model in job.models
     }
     return Audit([model.name for model in job.models], records, verdicts, list(samples))
+
+
+def _tails(records: Sequence[Record]) -> dict[str, str]:
+    return {r.sample_id: r.facts["tail"] for r in records if "tail" in r.facts}
 
 
 def _one(job: Job, sample: Sample) -> list[Record]:
@@ -130,7 +136,7 @@ def _of_model(job: Job, sample: Sample, model: ModelSource, reference: Reference
     folder = model.results / sample.sample_id
     if not folder.is_dir():
         return absent(model.name, sample.sample_id, sample.task, _error(model, sample))
-    return judged_or_not(
+    record = judged_or_not(
         folder,
         model.name,
         sample.task,
@@ -139,6 +145,8 @@ def _of_model(job: Job, sample: Sample, model: ModelSource, reference: Reference
         store=model.store / sample.sample_id if model.store else None,
         transcripts=job.transcripts,
     )
+    record.facts["error"] = _error(model, sample)
+    return record
 
 
 def _error(model: ModelSource, sample: Sample) -> str | None:

@@ -218,6 +218,8 @@ def _facts(folder: Folder, segments: list[Interval], reference: Reference | None
         "sound_sha256": sound_digest(folder.wav.pcm),
         "cut": any(turn.cut for turn in turns_of(trace, folder.chunks)),
         "times": _times_digest(trace),
+        "tail": trace.tail,
+        "attempt": provenance["attempt"],
         "text": "".join(line["delta"] for _, line in trace.of("text")),
         "text_times": texts,
         "audio_times": audio,

@@ -54,7 +54,23 @@ def of_model(case: SetCase, samples: Verdict) -> Verdict:
     textless = over_set(mute, speaking, HONEST_RATE, "have speech without text")
     if textless is not None:
         parts.append(textless)
+    parts += _history(case.records)
     return merged(*parts, samples) if case.delivered else merged(*parts)
+
+
+def _history(records: Sequence[Record]) -> list[Verdict]:
+    """Silence that stands beside a recorded error."""
+    hidden = [r.sample_id for r in records if r.status == "no_response" and r.facts.get("error")]
+    if not hidden:
+        return []
+    told = f"{len(hidden)} silent samples have a recorded error, first {hidden[0]}"
+    return [unknown(f"{told}: silence, or a failure", samples=hidden)]
+
+
+def _attempts(records: Sequence[Record]) -> str:
+    again = [r.sample_id for r in records if r.facts.get("attempt", 1) > 1]
+    told = f"; {len(again)} needed more than one attempt, first {again[0]}" if again else ""
+    return f", each once{told}"
 
 
 def _completeness(case: SetCase) -> Verdict:
@@ -80,7 +96,11 @@ def _completeness(case: SetCase) -> Verdict:
         parts.append(unknown(f"{len(open_)} samples could not be judged, first {open_[0]}"))
     if not case.has_manifest:
         parts.append(unknown("no manifest says which samples are expected"))
-    return merged(*parts) if parts else passed(f"{len(records)} samples, each once")
+    return (
+        merged(*parts)
+        if parts
+        else passed(f"{len(records)} samples, each once{_attempts(records)}")
+    )
 
 
 def duplicates(records: Sequence[Record]) -> dict[str, Verdict]:

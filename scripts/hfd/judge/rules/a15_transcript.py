@@ -17,7 +17,7 @@ HAN_RATE = (1.2, 9.0)
 """Han characters per second of speech; 2.3 is a slow dramatic reading, 4.4 a plain one."""
 WORD_RATE = (0.3, 10.0)
 """Words of other scripts per second of speech; fast readers say 4."""
-HONEST_RATE = 0.01
+HONEST_RATE = 0.04
 ENOUGH = 0.9
 """Share of the speaking samples whose voice must have been heard to say the text."""
 
