@@ -171,14 +171,19 @@ class Scene:
         for path in (self.desk.path / "results").glob("*/*/result.json"):
             if path.parents[1].name == but:
                 continue
-            try:
-                seen = tuple(_version(path.parent / name) for name in FILES)
-                if seen not in self._whole:
-                    verify(path.parent)
-                    self._whole.add(seen)
-            except Exception:
-                if path.exists():  # else it was withdrawn to be published anew
-                    raise
+            for last in (False, True):
+                try:
+                    seen = tuple(_version(path.parent / name) for name in FILES)
+                    if seen not in self._whole:
+                        verify(path.parent)
+                        self._whole.add(seen)
+                    break
+                except Exception:
+                    if not path.exists():  # it was withdrawn to be published anew
+                        break
+                    if last:
+                        raise
+                    time.sleep(1)  # it may have been published anew during this look
 
 
 def in_hand(
