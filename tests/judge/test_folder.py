@@ -11,7 +11,7 @@ import pytest
 from hfd.judge.folder import read_folder
 from hfd.judge.trace import read_trace
 from hfd.stream.trace import TraceWriter
-from tests.judge.forge import write_rows
+from tests.judge.forge import Forgery, write_rows
 from tests.judge.world import Mute, Talker, run_model
 
 
@@ -61,6 +61,13 @@ def test_a_run_in_real_time_is_clean_too(world):
     sample_id = world.samples[7].sample_id
     results = run_model(world, "real_time", ids=[sample_id], clock="arrival")
     assert read_folder(results / sample_id).findings == []
+    forgery = Forgery(results / sample_id)
+    for line in forgery.lines[forgery.lines.index(forgery.of("text", "audio")[0]) :]:
+        line["t"] = round(line["t"] + 0.3, 6)  # the machine's clock is left as it was
+    forgery.queue()
+    forgery.seal_as_it_is()
+    [finding] = read_folder(results / sample_id).findings
+    assert finding.rule == "A4" and "+0.300" in finding.message.replace("-", "+")
 
 
 @pytest.mark.parametrize("name", ["assistant_audio.wav", "trace.jsonl.gz", "result.json"])
