@@ -16,7 +16,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-import hibari
 import numpy as np
 import soundfile
 import soxr
@@ -125,7 +124,9 @@ def spoken(sentence: str, speed: float) -> np.ndarray:
 
 
 @functools.cache
-def _voice() -> hibari.Hibari:
+def _voice():
+    import hibari  # in the embedded model's environment, not in a cluster's
+
     return hibari.Hibari(threads=1)
 
 
