@@ -103,7 +103,8 @@ TEST_TOOLS := $(shell grep -E '^(pytest|pytest-rerunfailures|pytest-timeout|pyte
 	touch $@
 
 test-heavy: .venv-roma/test.done .venv-tts/test.done .venv-realtime/test.done
-	.venv-roma/bin/python -m pytest -n $(CORES) --dist loadfile -m heavy tests/contract tests/models/graphs tests/models/minicpmo tests/models/roma tests/models/duplexomni
+	.venv-roma/bin/python -m pytest -n $(CORES) --dist loadfile -m heavy tests/models/graphs tests/models/minicpmo tests/models/roma tests/models/duplexomni
+	.venv-roma/bin/python -m pytest -m heavy tests/contract/test_contract.py --case roma
 	.venv-tts/bin/python -m pytest -n $(CORES) --dist loadfile -m heavy tests/models/tts
 	.venv-realtime/bin/python -m pytest -n $(CORES) --dist loadfile -m heavy tests/models/realtime tests/models/aero/test_foreign_server.py
 

@@ -25,7 +25,8 @@ def demo_folder(tmp_path_factory):
 
 
 def pytest_addoption(parser):
-    """Options of the contract suite (tests/contract), for a model outside of this repository."""
+    """Options of the contract suite (tests/contract): one model, also from outside."""
+    parser.addoption("--case", default="*", help="folder of tests/models whose model takes part")
     parser.addoption("--model", help="module of a model, as in config/models.yaml")
     parser.addoption("--model-settings", default="{}", help="its settings, as JSON")
     parser.addoption("--model-path", help="folder in which its module lies")

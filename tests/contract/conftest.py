@@ -31,7 +31,7 @@ def chosen_cases(config: pytest.Config) -> list[Case]:
     """The model that the command line names, or every ``contract.py`` of this repository."""
     module = config.getoption("--model")
     if module is None:
-        files = sorted(TESTS.glob("models/*/contract.py"))
+        files = sorted(TESTS.glob(f"models/{config.getoption('--case')}/contract.py"))
         names = [".".join(file.relative_to(TESTS.parent).with_suffix("").parts) for file in files]
         found = [vars(importlib.import_module(name)) for name in names]
         return [case for names in found for case in names.get("CASES") or [names["CASE"]]]
