@@ -9,10 +9,12 @@ import asyncio
 import json
 import sys
 import time
+from contextlib import suppress
 from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 from websockets.asyncio.server import serve
+from websockets.exceptions import ConnectionClosed
 
 from hfd.models.tts.protocol import FRAME_SAMPLES
 from hfd.models.tts.server import Offer, TtsServer
@@ -109,7 +111,8 @@ async def main(port, *voice):
     async def handle(socket):
         query = parse_qs(urlsplit(socket.request.path).query)
         if mode := query.get("mode", [None])[0]:
-            await misbehave(socket, mode)
+            with suppress(ConnectionClosed):  # its log must show what is wrong with the honest one
+                await misbehave(socket, mode)
         else:
             await honest._connection(socket)
 
