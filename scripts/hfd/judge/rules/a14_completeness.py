@@ -69,8 +69,7 @@ def _history(records: Sequence[Record]) -> list[Verdict]:
 
 def _attempts(records: Sequence[Record]) -> str:
     again = [r.sample_id for r in records if r.facts.get("attempt", 1) > 1]
-    told = f"; {len(again)} needed more than one attempt, first {again[0]}" if again else ""
-    return f", each once{told}"
+    return f"; {len(again)} needed more than one attempt, first {again[0]}" if again else ""
 
 
 def _completeness(case: SetCase) -> Verdict:
