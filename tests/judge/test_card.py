@@ -1,6 +1,7 @@
 """The measurement card and rule A17: planted models that compute anew, or on top of a cache."""
 
 import time
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -8,9 +9,10 @@ import pytest
 from hfd.data.manifest import Sample
 from hfd.duplex.events import Audio, Text
 from hfd.duplex.model import Capabilities, DuplexModel, Identity
+from hfd.files import json_text
 from hfd.judge.changes import changes, flipped
 from hfd.judge.folder import read_folder
-from hfd.judge.measurement_card import card_markdown, measurement_card
+from hfd.judge.measurement_card import card_markdown, growth_estimate, measurement_card
 from hfd.judge.measures import growth, trace_measures
 from hfd.judge.rules.rule import SetCase
 from hfd.judge.run_facts import run_facts
@@ -107,6 +109,14 @@ def test_rule_a17_judges_the_set(slope, status):
         records.append(Record("m", str(k), "other", "ok", "", {"A1": None}, {}, {}, facts))
     verdict = a17(records)
     assert verdict.status == status, verdict.reason
+    # One sample, or the samples of one speaker, have no interval: neither a verdict nor a card
+    # with an infinite number in it, which JSON does not know.
+    for record in records:
+        record.facts["cluster"] = "0"
+    for few in (records[:1], records):
+        assert a17(few).status == "not_evidenced"
+        found = asdict(growth_estimate(few))
+        assert found["low"] is None and json_text(found)
 
 
 def test_rule_a17_says_nothing_of_a_server_or_of_too_little():

@@ -107,6 +107,9 @@ def test_samples_of_one_speaker_are_no_independent_evidence():
     apart, together = stats.mean(noise, own(100)), stats.mean(noise, speakers)
     assert together.high - together.low > 2 * (apart.high - apart.low)
     assert stats.sign_flip(noise, own(100)) < 1e-3 < 0.01 < stats.sign_flip(noise, speakers)
+    alone = ["one speaker"] * 100
+    for found in (stats.mean(noise, alone), stats.quantile(noise, 0.5, alone)):
+        assert (found.low, found.high) == (None, None)
 
 
 def test_holm_and_wilson_give_the_published_values():

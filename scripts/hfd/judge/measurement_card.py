@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from hfd.judge import stats
@@ -98,7 +98,7 @@ def measurement_card(records: Sequence[Record], rules: dict[str, Verdict]) -> di
         "network_rtt_ms": spread(_known(fact["rtt_ms"] for fact in facts)),
         "transport": {"lag_s": spread([lag for fact in facts for lag in fact["lag_s"]])},
         "inference": {
-            "growth": growth_estimate(records),
+            "growth": asdict(grows) if (grows := growth_estimate(records)) else None,
             "verdict": rules["A17"].status if "A17" in rules else None,
         },
         "interaction": _interaction(records),
@@ -106,7 +106,7 @@ def measurement_card(records: Sequence[Record], rules: dict[str, Verdict]) -> di
     }
 
 
-def growth_estimate(records: Sequence[Record]) -> dict[str, float] | None:
+def growth_estimate(records: Sequence[Record]) -> stats.Estimate | None:
     """Mean growth of a unit's compute with its past (`measures.growth`), with a 95 % interval."""
     found = [
         (value, str(r.facts.get("cluster", r.sample_id)))
@@ -116,10 +116,7 @@ def growth_estimate(records: Sequence[Record]) -> dict[str, float] | None:
     ]
     if not found:
         return None
-    estimate = stats.mean([value for value, _ in found], [name for _, name in found])
-    assert estimate is not None
-    low, high = (estimate.low, estimate.high) if estimate.n > 1 else (float("-inf"), float("inf"))
-    return {"value": estimate.value, "low": low, "high": high, "n": estimate.n}
+    return stats.mean([value for value, _ in found], [name for _, name in found])
 
 
 def _interaction(records: Sequence[Record]) -> dict[str, Any]:
@@ -202,7 +199,8 @@ def _growth(inference: dict[str, Any]) -> str:
     found = inference["growth"]
     if found is None:
         return ""
-    return f"{found['value']:.2f} [{found['low']:.2f}, {found['high']:.2f}] ({found['n']})"
+    interval = "" if found["low"] is None else f" [{found['low']:.2f}, {found['high']:.2f}]"
+    return f"{found['value']:.2f}{interval} ({found['n']})"
 
 
 def _list(values: Sequence[float]) -> str:

@@ -28,11 +28,15 @@ _BATCH = 1000  # flips in memory at a time
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value with its 95 % interval, and how many samples it rests on."""
+    """A value with its 95 % interval, and how many samples it rests on.
+
+    The interval is None where all samples are of one cluster: what is drawn again is always the
+    same, and that says nothing of other clusters.
+    """
 
     value: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     n: int
 
 
@@ -176,9 +180,9 @@ def _estimate(value: float, draws: np.ndarray, n: int, clusters: int) -> Estimat
     Percentiles alone are too narrow by the square root of (clusters - 1) / clusters and by the
     normal in place of the t distribution: with 17 clusters they cover 90 % instead of 95 %.
     """
-    share = ALPHA / 2
-    if clusters > 1:
-        t = scipy_stats.t.ppf(1 - share, clusters - 1) * math.sqrt(clusters / (clusters - 1))
-        share = float(scipy_stats.norm.cdf(-t))
+    if clusters < 2:
+        return Estimate(value, None, None, n)
+    t = scipy_stats.t.ppf(1 - ALPHA / 2, clusters - 1) * math.sqrt(clusters / (clusters - 1))
+    share = float(scipy_stats.norm.cdf(-t))
     low, high = np.quantile(draws, [share, 1 - share])
     return Estimate(value, float(low), float(high), n)

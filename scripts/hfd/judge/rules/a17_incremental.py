@@ -20,15 +20,15 @@ def of_model(case: SetCase, samples: Verdict) -> Verdict:
     found = growth_estimate(case.measured)
     if found is None:
         return unknown("too few listening units, or too short files, to see how the cost grows")
-    text = (
-        f"cost of a listening unit grows with the power {found['value']:.2f} of the past "
-        f"(95 % interval {found['low']:.2f} to {found['high']:.2f}, {found['n']} samples)"
-    )
-    if found["low"] > REBUILT:
-        return failed(f"{text}: all that came before is computed anew", growth=found["value"])
-    if found["high"] < INCREMENTAL:
-        return passed(text, growth=found["value"])
-    return unknown(text, growth=found["value"])
+    text = f"cost of a listening unit grows with the power {found.value:.2f} of the past"
+    if found.low is None or found.high is None:
+        return unknown(f"{text} in one sample alone: too few to say", growth=found.value)
+    text += f" (95 % interval {found.low:.2f} to {found.high:.2f}, {found.n} samples)"
+    if found.low > REBUILT:
+        return failed(f"{text}: all that came before is computed anew", growth=found.value)
+    if found.high < INCREMENTAL:
+        return passed(text, growth=found.value)
+    return unknown(text, growth=found.value)
 
 
 RULE = Rule(

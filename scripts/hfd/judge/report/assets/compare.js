@@ -6,6 +6,8 @@ const isBlackBox = (model) => Boolean(data.made_of[model]?.black_box);
 const ran = data.models.filter((model) => data.made_of[model]).sort((a, b) => isBlackBox(a) - isBlackBox(b));
 const shownModels = ran.length ? ran : data.models;
 const colourOf = (model) => MODEL_COLOURS[data.models.indexOf(model) % MODEL_COLOURS.length];
+// "[low, high]", or nothing where a single cluster gives no interval.
+const interval = (row, show) => row.low === null ? "" : `[${show(row.low)}, ${show(row.high)}]`;
 const percent = (value, digits = 0) => `${(100 * value).toFixed(digits)} %`;
 const isRate = (row) => row.statistic === "rate";
 const shortHash = (text) => text && text.length > 24 ? `${text.slice(0, 12)}…` : text;
@@ -20,9 +22,9 @@ function headline(model, key) {
   const rate = key !== "h9_response_s";
   const found = rate ? estimate(model, key, "rate", "strict") : estimate(model, key, "median", "scored");
   const value = !found ? "–" : rate ? percent(found.value) : `${number(found.value)} s`;
-  const range = !found ? "" : rate ? `${percent(found.low)}–${percent(found.high)}` : `${number(found.low)}–${number(found.high)} s`;
+  const range = found ? interval(found, rate ? percent : number) : "";
   return element("div", { class: "headline", title: metricHelp(key) },
-    element("b", {}, value), element("span", {}, found ? `[${range}] n ${found.n}` : ""),
+    element("b", {}, value), element("span", {}, found ? `${range} n ${found.n}` : ""),
     element("span", { class: "name" }, `${metricName(key)}${rate ? ` · ${t("strict_short")}` : ` · ${t("median")}`}`));
 }
 
@@ -105,7 +107,7 @@ function dots(items, low, high) {
   items.forEach((item, at) => {
     if (!item) return;
     const y = 7 + 9 * at;
-    add("line", { x1: x(item.low), x2: x(item.high), y1: y, y2: y, stroke: item.colour, "stroke-width": 2 });
+    if (item.low !== null) add("line", { x1: x(item.low), x2: x(item.high), y1: y, y2: y, stroke: item.colour, "stroke-width": 2 });
     add("circle", { cx: x(item.value), cy: y, r: 3.4, fill: item.colour });
   });
   return svg;
@@ -129,7 +131,7 @@ function metricCell(row, statistic) {
   const show = (value) => statistic === "rate" ? percent(value) : number(value);
   const mark = statistic === "rate" && row.denominator === "scored" && $("strict").checked ? "*" : "";
   const tail = row.p90 === undefined ? "" : ` · ${t("p90")} ${number(row.p90)}`;
-  return element("td", { class: "n" }, `${show(row.value)}${mark} `, element("small", {}, `[${show(row.low)}, ${show(row.high)}] n ${row.n}${tail}`));
+  return element("td", { class: "n" }, `${show(row.value)}${mark} `, element("small", {}, `${interval(row, show)} n ${row.n}${tail}`));
 }
 
 function drawMetrics() {
@@ -147,7 +149,7 @@ function drawMetrics() {
     for (const { key, statistic, cells } of group) {
       const items = cells.map((row, at) => row && { ...row, colour: colourOf(shownModels[at]) });
       const shown = items.filter(Boolean), rate = statistic === "rate";
-      const low = rate ? 0 : Math.min(0, ...shown.map((one) => one.low)), high = rate ? 1 : Math.max(...shown.map((one) => one.high));
+      const low = rate ? 0 : Math.min(0, ...shown.map((one) => one.low ?? one.value)), high = rate ? 1 : Math.max(...shown.map((one) => one.high ?? one.value));
       out.push(element("tr", {}, element("th", { class: "metric" }, element("span", {}, `${metricName(key)}${rate ? "" : ` · ${t(statistic)}`}`), element("small", {}, metricHelp(key))),
         ...cells.map((row) => metricCell(row, statistic)), element("td", {}, dots(items, low, high))));
     }
@@ -172,13 +174,13 @@ function drawPaired() {
     element("tr", {}, ...[t("metric"), named("denominator"), "n", t("first"), t("second"), t("difference"), "", t("p_holm"), t("detectable")].map((text) => element("th", {}, text))),
     ...mine.map((row) => {
       const rate = row.discordant !== undefined && row.discordant !== null;
-      const reach = rate ? 1 : Math.max(Math.abs(row.low), Math.abs(row.high)) || 1;
+      const reach = rate ? 1 : Math.max(Math.abs(row.low), Math.abs(row.high), Math.abs(row.difference)) || 1;
       const item = { ...row, value: row.difference, colour: row.p_holm < 0.05 && !row.grey ? css("--link") : css("--soft") };
       return element("tr", { class: [row.family, row.grey ? "grey" : "", row.p_holm < 0.05 && !row.grey ? "found" : ""].join(" ") },
         element("th", { class: "metric" }, METRICS[row.metric] ? metricName(row.metric) : row.label, ...(row.family === "primary" ? [element("small", {}, t("primary"))] : [])),
         element("td", {}, named(row.denominator)), element("td", { class: "n" }, String(row.n)),
         element("td", { class: "n" }, show(row, row.first_value)), element("td", { class: "n" }, show(row, row.second_value)),
-        element("td", { class: "n" }, `${show(row, row.difference)} `, element("small", {}, `[${show(row, row.low)}, ${show(row, row.high)}]`)),
+        element("td", { class: "n" }, `${show(row, row.difference)} `, element("small", {}, interval(row, (value) => show(row, value)))),
         element("td", {}, dots([item], -reach, reach)),
         element("td", { class: "n" }, row.p_holm < 0.001 ? "< 0.001" : number(row.p_holm, 3)),
         element("td", { class: "n" }, rate ? (row.detectable === null ? "–" : percent(row.detectable)) : ""));
@@ -191,7 +193,7 @@ function drawMeasurements() {
   $("card-box").hidden = !known.length;
   const spread = (value, digits = 3) => !value ? "" : value.share !== undefined ? `${percent(value.share)} (${value.n})`
     : `${number(value.p50, digits)} / ${number(value.p95, digits)} / ${number(value.max, digits)} (${value.n})`;
-  const growth = (value) => value ? `${number(value.value)} [${number(value.low)}, ${number(value.high)}] (${value.n})` : "";
+  const growth = (value) => value ? `${number(value.value)} ${interval(value, number)} (${value.n})` : "";
   const lines = [
     ["card_block", (card) => card.audio_block_s.join(" / ")], ["card_frames", (card) => spread(card.frames_per_s, 2)],
     ["card_context", (card) => spread(card.context_tokens, 0)], ["card_rtf", (card) => spread(card.real_time_factor)],
