@@ -18,6 +18,7 @@ from hfd.files import sha256_file
 from hfd.judge.folder import foreign_folders
 from hfd.judge.metrics import words
 from hfd.judge.probe import read_probes
+from hfd.judge.recogniser import bundled_model, recogniser
 from hfd.judge.reference import Reference, read_reference
 from hfd.judge.rules import RULES, judge_model
 from hfd.judge.rules.a14_completeness import duplicates
@@ -27,7 +28,6 @@ from hfd.judge.transcript import NOTHING_HEARD, Transcripts
 from hfd.judge.verdict import FAIL, NOT_EVIDENCED, Verdict
 from tests.judge.honest import Manner, chinese_clips, manners, run_honest
 from tests.judge.world import World, build_world
-from transcripts import bundled_model, recogniser
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "audit.md"
 POLICY = Policy("native_talker")

@@ -14,6 +14,7 @@ import deliver
 import render
 import verify_results
 from hfd.errors import HfdError
+from hfd.judge.rendering import captions
 from hfd.judge.rules import RULES
 
 
@@ -140,7 +141,7 @@ def test_a_rendered_video_lasts_as_long_as_the_speech_and_carries_captions(house
 
 
 def test_captions_show_the_running_turn_and_start_anew_after_a_pause():
-    srt = render.captions([(1.0, "Hel"), (1.5, "lo. "), (1.6, "How"), (1.7, " are"), (9.0, "你好")])
+    srt = captions([(1.0, "Hel"), (1.5, "lo. "), (1.6, "How"), (1.7, " are"), (9.0, "你好")])
     cues = [block.split("\n")[1:3] for block in srt.split("\n\n")]
     assert cues == [
         ["00:00:01,500 --> 00:00:01,700", "Hello."],  # there is no earlier moment with all of it
