@@ -117,7 +117,7 @@ test-heavy: .venv-roma/test.done .venv-tts/test.done .venv-realtime/test.done
 test-peers: .venv-peers/done .venv-realtime/test.done ## HFD_PEERS=folder of clones: against other people's servers and clients
 	@test -d "$(HFD_PEERS)" || { echo "Set HFD_PEERS to a folder of clones: see docs/proof.md"; exit 1; }
 	HFD_PEERS=$(abspath $(HFD_PEERS)) .venv-peers/bin/python -m pytest tests/peers
-	HFD_PEERS=$(abspath $(HFD_PEERS)) $(MINICPMO_PYTHON) -m pytest -m peers tests/models/minicpmo tests/models/gander
+	HFD_PEERS=$(abspath $(HFD_PEERS)) $(MINICPMO_PYTHON) -m pytest -m peers tests/models/minicpmo/test_peer.py tests/models/gander
 	HFD_PEERS=$(abspath $(HFD_PEERS)) .venv-realtime/bin/python -m pytest -m peers tests/models/realtime tests/contract -k "realtime"
 
 # Snakemake's Slurm plugin slows every start, so it has an environment of its own.

@@ -8,7 +8,6 @@ from typing import Any
 
 from hfd.duplex.events import Control, ControlKind, Metric
 from hfd.duplex.model import Capabilities, Emit, SampleInfo
-from hfd.errors import HfdError
 from hfd.models.gander.session import GanderParts, GanderSession
 from hfd.models.gander.settings import Settings, parse_settings
 from hfd.models.minicpmo.model import LISTENING_TOKENS, PROMPT_TOKENS, MiniCpmO
@@ -28,6 +27,7 @@ class Gander(MiniCpmO):
     """
 
     settings: Settings
+    loader = "hfd.models.gander.loader"
     codes_cap = None  # the last second of a turn goes on until the talker ends it
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
@@ -37,19 +37,6 @@ class Gander(MiniCpmO):
     def capabilities(self) -> Capabilities:
         most = (MAX_TOKENS - PROMPT_TOKENS) // LISTENING_TOKENS[self.settings.frames]
         return replace(super().capabilities, max_media_s=float(min(MAX_UNITS, most)))
-
-    def load_parts(self) -> Parts:
-        """The checkpoints of the settings; tests give others."""
-        try:
-            from hfd.models.gander.loader import load_parts
-        except ModuleNotFoundError as error:
-            raise HfdError(
-                f"needs the Python package {error.name!r}, which is not installed",
-                file="config/models.yaml",
-                field="python",
-                remedy="Name an interpreter that has requirements/minicpmo.txt",
-            ) from error
-        return load_parts(self.settings)
 
     def make_session(self, parts: Parts) -> Session:
         assert isinstance(parts, GanderParts)

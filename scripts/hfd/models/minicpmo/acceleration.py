@@ -108,16 +108,7 @@ def _make_solver(duplex: Any, settings: Settings, lane: Lane, voice_path: str) -
 def _draw_faster(duplex: Any, settings: Settings, device: torch.device) -> bool:
     """Replace upstream's drawing of text tokens, if ours is shown to be the same."""
     decoder, weight = duplex.decoder, duplex.model.llm.lm_head.weight
-    arguments: dict[str, Any] = {
-        "mode": settings.decode,
-        "temperature": settings.temperature,
-        "top_k": settings.top_k,
-        "top_p": settings.top_p,
-        "text_repetition_penalty": settings.repetition_penalty,
-        "text_repetition_window_size": settings.repetition_window,
-    }
-    if settings.length_penalty is not None:
-        arguments["length_penalty"] = settings.length_penalty
+    arguments = {"mode": settings.decode, **settings.drawing}
     faster = make_decode(decoder, device)
     if not agrees(decoder, faster, arguments, weight.shape[0], weight):
         return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -47,6 +48,8 @@ FRAME_RULES = {
 class MiniCpmO(DuplexModel):
     """`DuplexModel` for MiniCPM-o 4.5 and Realtime-Venus-Omni, through their own code."""
 
+    loader = "hfd.models.minicpmo.loader"
+    """The module that loads it; imported late, because it needs torch."""
     codes_cap: int | None = 25
     """Upstream's own limit on the speech codes of a second, also of a turn's last one."""
 
@@ -88,7 +91,7 @@ class MiniCpmO(DuplexModel):
     def load_parts(self) -> Parts:
         """The snapshot of the settings; tests and benchmarks give others."""
         try:
-            from hfd.models.minicpmo.loader import load_parts
+            loader = importlib.import_module(self.loader)
         except ModuleNotFoundError as error:
             raise HfdError(
                 f"needs the Python package {error.name!r}, which is not installed",
@@ -96,7 +99,8 @@ class MiniCpmO(DuplexModel):
                 field="python",
                 remedy="Name an interpreter that has requirements/minicpmo.txt",
             ) from error
-        return load_parts(self.settings)
+        parts: Parts = loader.load_parts(self.settings)
+        return parts
 
     def make_session(self, parts: Parts) -> Session:
         """The calls of this model's code."""

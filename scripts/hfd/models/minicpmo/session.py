@@ -76,21 +76,17 @@ class Session:
             "prompt_wav_path": self._parts.voice_path,
             "max_new_speak_tokens_per_chunk": settings.tokens_per_unit,
             "decode_mode": settings.decode,
-            "temperature": settings.temperature,
-            "top_k": settings.top_k,
-            "top_p": settings.top_p,
-            "text_repetition_penalty": settings.repetition_penalty,
-            "text_repetition_window_size": settings.repetition_window,
+            **settings.drawing,
         }
-        if settings.length_penalty is not None:
-            if not takes(self._duplex.streaming_generate, "length_penalty"):
-                raise HfdError(
-                    f"is {settings.length_penalty}, but this snapshot's streaming_generate takes"
-                    " no length_penalty",
-                    field="settings.length_penalty",
-                    remedy="Write null: the snapshot's code then does what it does by itself",
-                )
-            arguments["length_penalty"] = settings.length_penalty
+        if "length_penalty" in arguments and not takes(
+            self._duplex.streaming_generate, "length_penalty"
+        ):
+            raise HfdError(
+                f"is {settings.length_penalty}, but this snapshot's streaming_generate takes"
+                " no length_penalty",
+                field="settings.length_penalty",
+                remedy="Write null: the snapshot's code then does what it does by itself",
+            )
         return arguments
 
     @property

@@ -61,6 +61,20 @@ class Settings:
     acceleration: Literal["auto", "graphs", "eager"] = "auto"
     min_free_gpu_gb: Annotated[float, Range(0, 1000)] = 34.0
 
+    @property
+    def drawing(self) -> dict[str, Any]:
+        """How text is drawn, under the names of upstream's arguments."""
+        arguments = {
+            "temperature": self.temperature,
+            "top_k": self.top_k,
+            "top_p": self.top_p,
+            "text_repetition_penalty": self.repetition_penalty,
+            "text_repetition_window_size": self.repetition_window,
+        }
+        if self.length_penalty is not None:
+            arguments["length_penalty"] = self.length_penalty
+        return arguments
+
 
 def parse_settings(given: Mapping[str, Any]) -> Settings:
     """Check `given` and fill in the defaults.
