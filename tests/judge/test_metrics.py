@@ -6,7 +6,7 @@ import pytest
 from hfd.judge import metrics, stats
 from hfd.judge.intervals import Interval, merged, overlap
 from hfd.judge.metrics import Answer, Arrival, Question
-from hfd.judge.speech import onsets, speech_segments
+from hfd.judge.speech import detect, onsets
 from tests.judge.speech_clips import part
 
 QUESTION = Question(8.0, Interval(1.0, 3.0), Interval(5.0, 8.0))
@@ -136,7 +136,7 @@ def test_onsets_of_real_speech_lie_within_50_ms_at_20_db():
         power = float((clip**2).mean())
         noisy = sound + random.normal(0, np.sqrt(power / 100), len(sound)).astype(np.float32)
         pcm = np.rint(noisy * 20000).astype("<i2")
-        found = speech_segments(pcm, 16000)
+        found = detect(pcm, 16000).segments()
         errors.append(abs(found[0].start - (lead + edge) / 16000))
     assert np.median(errors) <= 0.05, sorted(errors)
 
@@ -147,14 +147,14 @@ def test_on_a_digitally_silent_track_the_onset_is_the_sounds_own_edge():
     pcm = np.rint(np.concatenate([np.zeros(36000), clip[edge:], np.zeros(24000)]) * 20000).astype(
         "<i2"
     )
-    segments = speech_segments(pcm, 24000)
+    segments = detect(pcm, 24000).segments()
     assert abs(segments[0].start - 1.5) < 0.005
     assert onsets(pcm, 24000, segments).first_sample == pytest.approx(1.5, abs=0.005)
 
 
 def test_digital_silence_has_no_speech_and_no_onset():
     pcm = np.zeros(48000, "<i2")
-    assert speech_segments(pcm, 24000) == []
+    assert detect(pcm, 24000).segments() == []
     assert onsets(pcm, 24000, []).first_audible is None
 
 

@@ -153,6 +153,29 @@ def test_the_comparison_follows_denominator_and_samples(page):
     assert "H1 " in primary and "primary endpoint" in primary
 
 
+def test_the_rates_under_other_definitions_are_shown_beside_the_stated_one(page, report):
+    browser = page("index.html")
+    table = browser.find_element(By.ID, "sensitivity")
+    rows = table.find_elements(By.TAG_NAME, "tr")
+    assert len(rows) == 10 and "as in every other table" in rows[1].text
+    browser.find_element(By.CSS_SELECTOR, "#sensitivity-metric option[value=h11_responded]").click()
+    known = json.loads((report / "summary.json").read_text())["sensitivity"]
+    wanted = next(
+        row for row in known
+        if (row["model"], row["definition"], row["metric"])
+        == ("hasty", "margin 0 s", "h11_responded")
+    )  # fmt: skip
+    row = browser.find_element(
+        By.XPATH, "//table[@id='sensitivity']//tr[contains(., 'margin 0 s')]"
+    )
+    assert f"{100 * wanted['value']:.1f} %" in row.text and f"n {wanted['n']}" in row.text
+    for place in ("dots-hint", "paired-hint", "sensitivity"):
+        assert "margin 0.25 s" in browser.find_element(By.ID, place).text
+    browser.find_element(By.ID, "language").click()
+    assert "容差 0.25 s" in table.text and "其他各表所用" in table.text
+    browser.find_element(By.ID, "language").click()
+
+
 def test_keys_move_through_the_table_and_open_a_sample(page, world):
     browser = page("index.html#model=talker")
     browser.find_element(By.TAG_NAME, "body").send_keys("jj")

@@ -11,7 +11,16 @@ from typing import Any
 import numpy as np
 
 from hfd.judge import stats
-from hfd.judge.endpoints import HORIZON_S, LATENCY, RATES, VALUES, Rate, rate_of, strict_rate_of
+from hfd.judge.endpoints import (
+    HORIZON_S,
+    LATENCY,
+    RATES,
+    VALUES,
+    Rate,
+    cluster_of,
+    rate_of,
+    strict_rate_of,
+)
 from hfd.judge.sample import Record
 
 PRIMARY = "h1_gap_takeover"
@@ -146,7 +155,7 @@ def _latency_rows(couples: list[tuple[Record, Record]]) -> list[dict[str, Any]]:
         return []
     first = [a.metrics.get(LATENCY) for a, _ in asked]
     second = [b.metrics.get(LATENCY) for _, b in asked]
-    clusters = [_cluster(a) for a, _ in asked]
+    clusters = [cluster_of(a) for a, _ in asked]
     restricted = Pairs(
         [stats.restricted(v, HORIZON_S) for v in first],
         [stats.restricted(v, HORIZON_S) for v in second],
@@ -183,7 +192,7 @@ def _win_signs(first: Sequence[float | None], second: Sequence[float | None]) ->
 def _pairs(couples: list[tuple[Record, Record]], value: Callable[[Record], Any]) -> Pairs | None:
     """The pairs in which both models have a value; None if there is none."""
     both = [
-        (float(x), float(y), _cluster(a))
+        (float(x), float(y), cluster_of(a))
         for a, b in couples
         if (x := value(a)) is not None and (y := value(b)) is not None
     ]
@@ -195,10 +204,6 @@ def _pairs(couples: list[tuple[Record, Record]], value: Callable[[Record], Any])
 
 def _was_asked(record: Record) -> bool:
     return bool(record.facts.get("asked", record.metrics.get(LATENCY) is not None))
-
-
-def _cluster(record: Record) -> str:
-    return str(record.facts.get("cluster", record.sample_id))
 
 
 def _floor(

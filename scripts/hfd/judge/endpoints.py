@@ -93,3 +93,8 @@ def strict_rate_of(record: Record, rate: Rate) -> bool | None:
     if is_lost(record, rate):
         return rate.bad
     return rate_of(record, rate.key)
+
+
+def cluster_of(record: Record) -> str:
+    """What a sample shares with others, so that they are drawn together; else its own id."""
+    return str(record.facts.get("cluster", record.sample_id))

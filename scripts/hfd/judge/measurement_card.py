@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from hfd.judge import stats
+from hfd.judge.definitions import STATED
 from hfd.judge.measures import growth, spread
 from hfd.judge.run_facts import model_card
 
@@ -178,7 +179,7 @@ def card_markdown(model: str, card: dict[str, Any]) -> str:
     for latency in LATENCIES:
         value = _cell(card["latencies_s"][latency.key])
         lines.append(f"| {latency.label} | {latency.boundary} | {value} |")
-    lines += ["", "| interaction | |", "|---|---|"]
+    lines += ["", f"| interaction ({STATED}) | |", "|---|---|"]
     for name, value in card["interaction"].items():
         text = _cell(value) if value is None or "p50" in value else _share(value)
         lines.append(f"| {name.replace('_', ' ')} | {text} |")

@@ -13,13 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from hfd.judge.definitions import STATED, Definition
 from hfd.judge.intervals import Interval, overlap
 
-GUARD_S = 0.25
-"""People start a median of 151 ms before the other ends; this much before q1 is no barge-in."""
-TURN_S = 1.0
-TURN_WORDS = 3
-TURN_HAN = 6
 YIELD_S = 2.0
 """A speaker who has not stopped this long after the user began again did not yield."""
 HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
@@ -93,14 +89,21 @@ def segment_texts(segments: Sequence[Interval], texts: Sequence[tuple[float, str
     return parts
 
 
-def takeovers(answer: Answer) -> list[Interval]:
+def takeovers(answer: Answer, by: Definition = STATED) -> list[Interval]:
     """Segments that count as a turn: at least 1.0 s, or more than 3 words (6 Han characters)."""
     texts = segment_texts(answer.segments, answer.texts)
     return [
         part
         for part, text in zip(answer.segments, texts, strict=True)
-        if part.length >= TURN_S or words(text)[0] > TURN_WORDS or words(text)[1] >= TURN_HAN
+        if part.length >= by.turn_s or _is_turn_by_words(text, by)
     ]
+
+
+def _is_turn_by_words(text: str, by: Definition) -> bool:
+    if by.turn_words is None or by.turn_han is None:
+        return False
+    latin, han = words(text)
+    return latin > by.turn_words or han >= by.turn_han
 
 
 def starts_in(parts: Sequence[Interval], start: float, end: float) -> bool:
@@ -108,16 +111,18 @@ def starts_in(parts: Sequence[Interval], start: float, end: float) -> bool:
     return any(start <= part.start < end for part in parts)
 
 
-def hesitation_metrics(answer: Answer, question: Question) -> dict[str, Any]:
+def hesitation_metrics(
+    answer: Answer, question: Question, by: Definition = STATED
+) -> dict[str, Any]:
     """H1-H8 and the two compatibility columns; all None without a prefix and a correction."""
     gap, prefix, correction = question.gap, question.prefix, question.correction
     if gap is None or prefix is None or correction is None:
         return dict.fromkeys(_HESITATION)
-    turns = takeovers(answer)
+    turns = takeovers(answer, by)
     short = [part for part in answer.segments if part not in turns]
     h1 = starts_in(turns, gap.start, gap.end)
     h2 = starts_in(turns, prefix.start, prefix.end)
-    h3 = starts_in(turns, correction.start, correction.end - GUARD_S)
+    h3 = starts_in(turns, correction.start, correction.end - by.margin_s)
     user = [prefix, correction]
     over = overlap(answer.segments, user)
     return {
@@ -156,27 +161,29 @@ def yield_latency(segments: Sequence[Interval], q0: float) -> float | None:
     return active[0].end - q0 if active else None
 
 
-def settled_start(segments: Sequence[Interval], q1: float) -> float | None:
+def settled_start(
+    segments: Sequence[Interval], q1: float, margin_s: float = STATED.margin_s
+) -> float | None:
     """Start of the answer: the first segment that begins no earlier than 0.25 s before q1.
 
     A segment that spans q1 (began earlier, H10) is no answer to the whole question; the answer is
     then the first segment that begins after q1.
     """
-    spans = spanning(segments, q1)
-    earliest = q1 if spans else q1 - GUARD_S
+    spans = spanning(segments, q1, margin_s)
+    earliest = q1 if spans else q1 - margin_s
     return next((part.start for part in segments if part.start >= earliest), None)
 
 
-def spanning(segments: Sequence[Interval], q1: float) -> bool:
-    """H10: speech that began before the question's end, beyond the guard, and goes on over it."""
-    return any(part.start < q1 - GUARD_S and part.end > q1 for part in segments)
+def spanning(segments: Sequence[Interval], q1: float, margin_s: float = STATED.margin_s) -> bool:
+    """H10: speech that began before the question's end, beyond the margin, and goes on over it."""
+    return any(part.start < q1 - margin_s and part.end > q1 for part in segments)
 
 
-def response_metrics(answer: Answer, question: Question) -> dict[str, Any]:
+def response_metrics(answer: Answer, question: Question, by: Definition = STATED) -> dict[str, Any]:
     """H9-H14: did an answer come, and when."""
     q1 = question.q1
-    start = settled_start(answer.segments, q1)
-    spans = spanning(answer.segments, q1)
+    start = settled_start(answer.segments, q1, by.margin_s)
+    spans = spanning(answer.segments, q1, by.margin_s)
     text = next((t for t, _ in answer.texts if t >= q1), None)
     packet = next((chunk.t for chunk in answer.audio if chunk.t >= q1), None)
     return {

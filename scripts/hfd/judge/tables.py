@@ -13,12 +13,23 @@ from typing import Any
 from hfd.files import atomic_write, write_json
 from hfd.judge import stats
 from hfd.judge.comparisons import PRIMARY, paired_rows
-from hfd.judge.endpoints import HORIZON_S, LATENCY, RATES, VALUES, Rate, is_lost, rate_of
+from hfd.judge.definitions import STATED
+from hfd.judge.endpoints import (
+    HORIZON_S,
+    LATENCY,
+    RATES,
+    VALUES,
+    Rate,
+    cluster_of,
+    is_lost,
+    rate_of,
+)
 from hfd.judge.measurement_card import card_markdown, measurement_card
 from hfd.judge.outcome import STATUSES, outcome
 from hfd.judge.rules import RULES
 from hfd.judge.run import Audit
 from hfd.judge.sample import Record
+from hfd.judge.sensitivity_table import sensitivity_rows
 from hfd.judge.strata import strata_of
 from hfd.judge.verdict import FAIL
 
@@ -41,6 +52,8 @@ def metric_rows(audit: Audit) -> list[dict[str, Any]]:
     return rows
 
 
+DEFINED = {"definition": str(STATED)}
+"""Said in every row of a table that somebody may cut out and quote."""
 BY_STRATUM = frozenset({PRIMARY, "h5_hold_failure", "h11_responded", LATENCY})
 """What is shown for each part of the samples; more would be a table nobody reads."""
 
@@ -63,7 +76,7 @@ def _rows_of(
         rows += _rate_rows(model, rate, records)
     for key, label in VALUES.items():
         measured = [r for r in records if r.metrics.get(key) is not None]
-        values, clusters = [r.metrics[key] for r in measured], [_cluster(r) for r in measured]
+        values, clusters = [r.metrics[key] for r in measured], [cluster_of(r) for r in measured]
         for name, q in (("median", 0.5), ("p90", 0.9)):
             found = stats.quantile(values, q, clusters)
             if found:
@@ -77,10 +90,10 @@ def _rate_rows(model: str, rate: Rate, records: Sequence[Record]) -> list[dict[s
     ``strict``: a failed, missing or ineligible sample counts against the model. ``best``: it
     counts for the model; the truth lies between the two.
     """
-    scored = [(value, _cluster(r)) for r in records if (value := rate_of(r, rate.key)) is not None]
-    lost = [_cluster(r) for r in records if is_lost(r, rate)]
-    hits = [value for value, _ in scored]
-    clusters = [cluster for _, cluster in scored]
+    known = [r for r in records if rate_of(r, rate.key) is not None]
+    lost = [cluster_of(r) for r in records if is_lost(r, rate)]
+    hits = [bool(rate_of(r, rate.key)) for r in known]
+    clusters = [cluster_of(r) for r in known]
     bounds = {"scored": (hits, clusters)}
     if rate.needs != "speech":
         everyone = clusters + lost
@@ -93,10 +106,6 @@ def _rate_rows(model: str, rate: Rate, records: Sequence[Record]) -> list[dict[s
         if found:
             rows.append(_row(model, rate.key, rate.label, "rate", denominator, found))
     return rows
-
-
-def _cluster(record: Record) -> str:
-    return str(record.facts.get("cluster", record.sample_id))
 
 
 def _row(
@@ -176,14 +185,13 @@ def write_tables(
     """
     metrics = metric_rows(audit)
     records = {model: audit.records[model] for model in audit.models}
-    paired = [
-        {name: _rounded(value) for name, value in row.items()}
-        for row in paired_rows(records, primary, _floors(reruns or {}))
-    ]
+    paired = _all_rounded(paired_rows(records, primary, _floors(reruns or {})))
+    sensitivity = _all_rounded(sensitivity_rows(records))
     write_csv(out / "samples.csv", sample_rows(audit))
-    write_csv(out / "metrics.csv", metrics)
+    write_csv(out / "metrics.csv", [row | DEFINED for row in metrics])
     write_csv(out / "rules.csv", rule_rows(audit))
-    write_csv(out / "paired.csv", paired)
+    write_csv(out / "paired.csv", [row | DEFINED for row in paired])
+    write_csv(out / "sensitivity.csv", sensitivity)
     summary = {
         "schema": "hfd-audit/1",
         "about": about,
@@ -198,6 +206,7 @@ def write_tables(
         },
         "metrics": metrics,
         "paired": paired,
+        "sensitivity": sensitivity,
         "statistics": _statistics(audit, primary),
         "cards": _cards(audit, out),
         "reruns": {model: dict(found) for model, found in (reruns or {}).items()},
@@ -234,6 +243,7 @@ def _statistics(audit: Audit, primary: str) -> dict[str, Any]:
         "clustered_by": sorted(filter(None, keys)) or ["sample"],
         "horizon_s": HORIZON_S,
         "power": stats.POWER,
+        "definition": asdict(STATED),
     }
 
 
@@ -245,6 +255,10 @@ def write_csv(path: Path, rows: Sequence[dict[str, Any]]) -> None:
     table.writeheader()
     table.writerows(rows)
     atomic_write(path, text.getvalue())
+
+
+def _all_rounded(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [{name: _rounded(value) for name, value in row.items()} for row in rows]
 
 
 def _rounded(value: Any) -> Any:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.stats import binom
 
-from hfd.judge.metrics import GUARD_S
+from hfd.judge.definitions import STATED
 from hfd.judge.rules.rule import ALMOST_NEVER, FEWEST, Rule, SetCase
 from hfd.judge.verdict import Verdict, failed, passed, unknown
 
@@ -59,7 +59,7 @@ def of_model(case: SetCase, samples: Verdict) -> Verdict:
 
 def _answer(record: Record, kind: str) -> float | None:
     """The first onset that answers the question."""
-    earliest = record.facts["q1"] - GUARD_S
+    earliest = record.facts["q1"] - STATED.margin_s
     return next((t for t in record.facts[kind] if t >= earliest), None)
 
 
@@ -118,7 +118,7 @@ def _after_text(records: Sequence[Record]) -> str | None:
     """The answer's first sound after its first text, as they arrived."""
     delays = []
     for record in records:
-        earliest = record.facts["q1"] - GUARD_S
+        earliest = record.facts["q1"] - STATED.margin_s
         text = next((t for t in record.facts["text_times"] if t >= earliest), None)
         sound = next((t for t in record.facts["audio_times"] if t >= earliest), None)
         if text is not None and sound is not None:

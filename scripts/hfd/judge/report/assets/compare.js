@@ -154,6 +154,7 @@ function drawMetrics() {
         ...cells.map((row) => metricCell(row, statistic)), element("td", {}, dots(items, low, high))));
     }
   }
+  $("dots-hint").textContent = `${t("dots_hint")} ${stated()}`;
   $("metrics").replaceChildren(...out);
 }
 
@@ -166,7 +167,7 @@ function drawPaired() {
   $("pair").replaceChildren(...pairs.map((name) => element("option", { value: name }, name)));
   $("pair").value = chosen;
   const s = data.statistics;
-  $("paired-hint").textContent = `${t("paired_hint")} ${metricName(s.primary)}. ${t("clustered")}: ${s.clustered_by.join(", ")}.`;
+  $("paired-hint").textContent = `${t("paired_hint")} ${metricName(s.primary)}. ${t("clustered")}: ${s.clustered_by.join(", ")}. ${stated()}`;
   const mine = data.paired.filter((row) => `${row.first} − ${row.second}` === chosen)
     .sort((a, b) => (b.family === "primary") - (a.family === "primary"));
   const show = (row, value) => value === null || value === undefined ? "–" : row.discordant !== undefined && row.discordant !== null ? percent(value, 1) : number(value, 3);

@@ -128,6 +128,7 @@ function listen() {
   $("clear").addEventListener("click", () => { changeState({ model: "", task: "", outcome: "", rule: "", q: "" }); drawFilters(); applyFilters(); });
   for (const id of ["strict", "stratum"]) $(id).addEventListener("change", drawMetrics);
   $("pair").addEventListener("change", drawPaired);
+  $("sensitivity-metric").addEventListener("change", drawSensitivity);
   $("latency").addEventListener("change", drawEcdf);
   addEventListener("hashchange", () => { drawFilters(); applyFilters(); });
   addEventListener("keydown", (event) => {
@@ -141,7 +142,7 @@ function listen() {
 
 function drawCharts() { drawEcdf(); drawHeatmap(); drawScatter(); drawLags(); drawContext(); }
 
-function drawTables() { drawAbout(); drawCards(); drawMatrix(); fillStrata(); drawMetrics(); drawPaired(); drawMeasurements(); drawFilters(); }
+function drawTables() { drawAbout(); drawCards(); drawMatrix(); fillStrata(); drawMetrics(); drawPaired(); drawSensitivity(); drawMeasurements(); drawFilters(); }
 
 setUp(() => { drawTables(); drawCharts(); makeTable(); });
 drawTables();

@@ -1,0 +1,48 @@
+// What the numbers rest on: the definition in words, and how the rates move under others.
+"use strict";
+
+// In a definition a take-over is so much speech or so many words; null words: seconds alone.
+function definitionText(d) {
+  const words = d.turn_words === null || d.turn_words === undefined ? t("any_words") : `${t("or_more_than")} ${d.turn_words} ${t("words_or")} ${d.turn_han} ${t("han")}`;
+  return `${t("takeover")} ≥ ${d.turn_s} s ${words} · ${t("margin")} ${d.margin_s} s · ${t("detector")} ${d.speech_chance}`;
+}
+
+const stated = () => `${t("definition")}: ${definitionText(data.statistics.definition)}.`;
+
+function fillSensitivity() {
+  const keys = METRIC_ORDER.filter((key) => data.sensitivity.some((row) => row.metric === key));
+  const chosen = keys.includes($("sensitivity-metric").value) ? $("sensitivity-metric").value : data.statistics.primary;
+  $("sensitivity-metric").replaceChildren(...keys.map((key) => element("option", { value: key }, metricName(key))));
+  $("sensitivity-metric").value = chosen;
+}
+
+// Differences to the stated definition; what does not move is left grey.
+function sensitivityCell(row, show) {
+  if (!row) return element("td", { class: "n" }, "–");
+  const moved = row.definition === "stated" || row.shift === null ? "" : row.changed ? ` ${row.shift > 0 ? "+" : ""}${show(row.shift)} (${row.changed})` : " =";
+  return element("td", { class: `n${row.definition !== "stated" && !row.changed ? " same" : ""}` }, show(row.value),
+    element("b", {}, moved), " ", element("small", {}, `${interval(row, show)} n ${row.n}`));
+}
+
+function drawSensitivity() {
+  $("sensitivity-box").hidden = !data.sensitivity.length;
+  if (!data.sensitivity.length) return;
+  fillSensitivity();
+  const mine = data.sensitivity.filter((row) => row.metric === $("sensitivity-metric").value);
+  const rate = mine.some(isRate);
+  const show = (value) => rate ? percent(value, 1) : number(value, 3);
+  const names = [...new Set(mine.map((row) => row.definition))];
+  const denominators = [...new Set(mine.map((row) => row.denominator))].map(named).join(", ");
+  $("sensitivity-hint").textContent = `${t("sensitivity_hint")} ${named("denominator")}: ${denominators}.`;
+  $("sensitivity").replaceChildren(
+    element("tr", {}, element("th", {}, t("definition")), ...shownModels.map((model) => element("th", { style: `color:${colourOf(model)}` }, model)), element("th", {}, "")),
+    ...names.map((name) => {
+      const cells = shownModels.map((model) => mine.find((row) => row.model === model && row.definition === name));
+      const items = cells.map((row, at) => row && { ...row, colour: colourOf(shownModels[at]) });
+      const ends = items.filter(Boolean).flatMap((row) => [row.low ?? row.value, row.high ?? row.value]);
+      return element("tr", { class: name === "stated" ? "primary" : "" },
+        element("th", { class: "metric" }, definitionText(mine.find((row) => row.definition === name)), ...(name === "stated" ? [element("small", {}, t("stated_here"))] : [])),
+        ...cells.map((row) => sensitivityCell(row, show)),
+        element("td", {}, dots(items, rate ? 0 : Math.min(0, ...ends), rate ? 1 : Math.max(...ends))));
+    }));
+}
