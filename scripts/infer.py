@@ -20,10 +20,12 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--log", type=Path, required=True, help="file the progress is added to")
     args = parser.parse_args(argv)
     from hfd.jobs.shard_job import run_shard_job
-    from hfd.jobs.spec import ModelSpec
+    from hfd.jobs.spec import ModelSpec, environment_config
+    from hfd.jobs.witness import Witness, witness_folder
 
     spec = ModelSpec.from_environment(args.model)
-    return run_shard_job(spec, args.shard, args.manifest, args.gpus, args.log)
+    witness = Witness(spec.name) if witness_folder(environment_config()) else None
+    return run_shard_job(spec, args.shard, args.manifest, args.gpus, args.log, witness)
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ from hfd.judge.rules.rule import Policy, SetCase
 from hfd.judge.sample import Record, absent, judged_or_not
 from hfd.judge.transcript import Transcripts, read_transcripts
 from hfd.judge.verdict import FAIL, Verdict
+from hfd.judge.witness import held_against, read_log
 
 WRONG, NOT_JUDGED = 1, 3
 
@@ -67,6 +68,12 @@ def _main(args: argparse.Namespace) -> int:
     probes = read_probes(None, "")
     verdicts = judge_model(SetCase(records, extra, doubles, probes, has_manifest=bool(samples)))
     problems += [f"{c}: {v.reason}" for c, v in verdicts.items() if v.status == FAIL]
+    if args.witness:
+        witnessed, told = _witnessed(args, records)
+        problems += witnessed
+        files += witnessed
+        if not args.json:
+            print("\n".join(told))
     if args.json:
         print(json.dumps({code: v.as_dict() for code, v in verdicts.items()}, ensure_ascii=False))
     else:
@@ -74,6 +81,15 @@ def _main(args: argparse.Namespace) -> int:
     if problems:
         return WRONG
     return NOT_JUDGED if any(record.facts.get("not_judged") for record in records) else 0
+
+
+def _witnessed(args: argparse.Namespace, records: list[Record]) -> tuple[list[str], list[str]]:
+    """What the witness's log contradicts, and what it tells besides; one line each."""
+    log = read_log(args.witness, args.witness_key, args.witness_ca)
+    one = any(os.path.lexists(args.folder / name) for name in FILES)
+    wrong, attempts = held_against(log, records, args.folder.absolute().name if one else None)
+    problems = [f"{args.witness.name}: {line}" for line in [*log.problems, *wrong]]
+    return problems, [f"witness: {line}" for line in [*log.told, *attempts]]
 
 
 def named_model(folder: Path) -> str | None:
@@ -150,6 +166,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--root", type=Path, default=Path(), help="folder of the manifest's paths")
     parser.add_argument("--voice-origin", help="what the model's contract demands")
     parser.add_argument("--transcripts", type=Path, help="of scripts/transcripts.py (rule A15)")
+    parser.add_argument("--witness", type=Path, help="log.jsonl of --config witness=FOLDER")
+    parser.add_argument("--witness-key", type=Path, help="key.pub.pem, as given out before the run")
+    parser.add_argument("--witness-ca", type=Path, help="certificates of its time-stamp service")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N")
     parser.add_argument("--json", action="store_true", help="print the verdicts as JSON")
     return parser

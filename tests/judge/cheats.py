@@ -587,6 +587,6 @@ CHEATS = (
         "speech in the gap removed from every file, chain made anew",
         speech_in_the_gap_removed,
         None,
-        settled_by="the worker's store (A16 with `--work`), or trace tails kept elsewhere",
+        settled_by="the worker's store (A16 with `--work`), or a witness's log",
     ),
 )

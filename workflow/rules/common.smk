@@ -24,6 +24,7 @@ from hfd.jobs.future import leave_the_future
 from hfd.jobs.schedule import Schedule
 from hfd.jobs.schema import SchemaFile
 from hfd.jobs.spec import CONFIG_VARIABLE
+from hfd.jobs.witness import witness_folder
 
 MODELS_FILE = next(
     (Path(path) for path in reversed(workflow.configfiles) if Path(path).name == "models.yaml"),
@@ -62,6 +63,7 @@ def check_config():
     """Check the configuration against its schemas and fill in their defaults."""
     schemas = REPOSITORY / "workflow" / "schemas"
     SchemaFile(schemas / "config.schema.yaml").fill(config, "config/config.yaml")
+    witness_folder(config)
     models = SchemaFile(schemas / "models.schema.yaml")
     for name, entry in config["models"].items():
         models.fill(entry, "config/models.yaml", "models", name)

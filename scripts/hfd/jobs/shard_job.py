@@ -16,6 +16,7 @@ from hfd.files import atomic_write, write_json
 from hfd.jobs.plan import STORE_ONLY, read_plan
 from hfd.jobs.spec import ModelSpec
 from hfd.jobs.store import Store
+from hfd.jobs.witness import Witness
 from hfd.jobs.worker import Shard, Stopped, run_shard
 from hfd.secrets import scrub
 
@@ -23,7 +24,14 @@ EXIT_BROKEN = 3
 EXIT_STOPPED = 143
 
 
-def run_shard_job(spec: ModelSpec, shard: str, manifest: Path, gpus: int, log: Path) -> int:
+def run_shard_job(
+    spec: ModelSpec,
+    shard: str,
+    manifest: Path,
+    gpus: int,
+    log: Path,
+    witness: Witness | None = None,
+) -> int:
     """Run one shard of a model's plan in the working folder.
 
     Args:
@@ -32,6 +40,7 @@ def run_shard_job(spec: ModelSpec, shard: str, manifest: Path, gpus: int, log: P
         manifest: the list of samples.
         gpus: cards the model needs.
         log: file that the progress is added to.
+        witness: where every attempt and its outcome is reported, or None.
 
     Returns:
         Exit code: 0 with failed samples too; `EXIT_BROKEN` or `EXIT_STOPPED`.
@@ -47,8 +56,9 @@ def run_shard_job(spec: ModelSpec, shard: str, manifest: Path, gpus: int, log: P
         _stop_if_it_could_not_start(store, shard)
         say(f"shard {shard}: {len(samples)} samples")
         try:
+            store_only = shard.endswith(STORE_ONLY)
             tally = run_shard(
-                spec, Shard(shard, samples, shard.endswith(STORE_ONLY), gpus), store, say
+                spec, Shard(shard, samples, store_only, gpus, witness=witness), store, say
             )
         except Stopped:
             text = "stopped; what is finished stays, the sample in flight was dropped"

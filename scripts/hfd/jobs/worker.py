@@ -29,6 +29,7 @@ from hfd.jobs.lease import Leases
 from hfd.jobs.spec import ModelSpec
 from hfd.jobs.status import Expectation
 from hfd.jobs.store import FILES, Store, restore
+from hfd.jobs.witness import Attempt, NotWitnessed, Witness
 from hfd.models.locate import module_source
 from hfd.models.registry import create_model, resolved_settings
 from hfd.secrets import scrub, secret_values
@@ -58,6 +59,7 @@ class Shard:
         gpus: cards the model needs.
         max_lag_s: arrival clock: a unit sent later than this fails the sample.
         wav_copies: further names under which the wav is expected beside a result.
+        witness: where every attempt and its outcome is reported before it is stored, or None.
         on_end: called with each sample's id, ``done`` or ``failed``, and its answer if the model
             was run for it.
     """
@@ -68,6 +70,7 @@ class Shard:
     gpus: int = 0
     max_lag_s: float = 0.5
     wav_copies: Sequence[str] = ()
+    witness: Witness | None = None
     on_end: Callable[[str, str, str | None], None] | None = None
 
 
@@ -187,14 +190,20 @@ class _Worker:
         part = self.store.part(name)
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
+        witness = Attempt(self.shard.witness, name, attempt, fingerprint)
+        witness.begins()
         try:
             result = run_sample(model, run, sample, part, fingerprint=fingerprint, attempt=attempt)
             for copy in self.shard.wav_copies:
                 shutil.copyfile(part / FILES[0], part / copy)
+            witness.ends(part)
             replace_folder(part, self.store.entry(name))
+        except NotWitnessed:
+            raise
         except Exception as error:
             broken = _is_beyond_use(error) or self._disk_is_full()
             self._record(sample, fingerprint, error, deaths=int(broken))
+            witness.fails(scrub(_one_line(error), self._secrets))
             self.say(f"{place} {name!r}: failed: {_one_line(error)}")
             if broken:
                 full = " (the disk is full)" if self._disk_is_full() else ""

@@ -223,6 +223,7 @@ def _facts(folder: Folder, segments: list[Interval], reference: Reference | None
         "cut": any(turn.cut for turn in turns_of(trace, folder.chunks)),
         "times": _times_digest(trace),
         "tail": trace.tail,
+        "provenance_sha256": folder.provenance.sha256,
         "attempt": provenance["attempt"],
         "text": "".join(line["delta"] for _, line in trace.of("text")),
         "text_times": texts,
