@@ -1,6 +1,7 @@
 """The report in a real browser, from file://: filter, sort, play, links, keys, sizes, themes."""
 
 import json
+import re
 import shutil
 import time
 
@@ -231,6 +232,18 @@ def test_a_deep_link_to_a_moment_in_a_chinese_sample(page, world):
     wait(browser, lambda: browser.find_elements(By.CSS_SELECTOR, "#context .lines path"))
     wait(browser, lambda: abs(cursor(browser)[1] - 2.5) < 0.05)
     assert "不，有几个人？" in browser.find_element(By.ID, "events").text
+
+
+def test_a_chinese_page_gives_every_reason_in_chinese(page, report):
+    browser = page("index.html")
+    rules = json.loads((report / "summary.json").read_text())["rules"]
+    told = sorted({verdict["reason"] for of in rules.values() for verdict in of.values()})
+    browser.find_element(By.ID, "language").click()
+    shown = browser.execute_script("return arguments[0].map(reasonText)", told)
+    browser.find_element(By.ID, "language").click()
+    left = {text for text in shown if not re.search("[\u4e00-\u9fff]", text)}
+    assert left <= {"talker (bfloat16)"} and len(shown) > 20  # names have no translation
+    assert browser.execute_script("return arguments[0].map(reasonText)", told) == told
 
 
 @pytest.mark.parametrize("address", ["index.html", "sample.html#id=s03"])

@@ -51,12 +51,12 @@ def _fed_units(folder: Folder, reference: Reference) -> Verdict:
         part = pcm[line["start"] : line["start"] + line["valid_samples"]]
         other = None
         if hashlib.sha256(part.tobytes()).hexdigest() != line["pcm_sha"]:
-            other = "sound of unit {} is not the file's sound"
+            other = "the sound of unit {} is not the file's sound"
         elif _frames_sha(line["frames"], reference.pictures) != line["frames_sha"]:
-            other = "video frames of unit {} are not the file's"
+            other = "the video frames of unit {} are not the file's"
         if other:
             at = line["start"] / SAMPLE_RATE
-            return failed(f"the {other.format(line['unit'])}", line=number, start_s=at)
+            return failed(other.format(line["unit"]), line=number, start_s=at)
     told = _check_taken(folder)
     if told:
         return failed(told)

@@ -162,8 +162,8 @@ function card(part, at) {
       element("button", { type: "button", title: `${number(time, 3)} s`, onclick: () => { choose(at); seek(time, true); } }, delta))));
   }
   const codes = Object.entries(part.rules).sort((a, b) => Number(a[0].slice(1)) - Number(b[0].slice(1)));
-  made.append(element("p", { class: "chips" }, ...codes.map(([code, [status, reason]]) => element("span", { class: status, title: reason, tabindex: "0" }, code))));
-  for (const [code, [status, reason]] of codes) if (status === "fail") made.append(element("p", { class: "bad" }, `${code}: ${reason}`));
+  made.append(element("p", { class: "chips" }, ...codes.map(([code, [status, reason]]) => element("span", { class: status, title: reasonText(reason), tabindex: "0" }, code))));
+  for (const [code, [status, reason]] of codes) if (status === "fail") made.append(element("p", { class: "bad" }, `${code}: ${reasonText(reason)}`));
   const facts = Object.entries(part.metrics).filter(([, value]) => value !== null);
   made.append(element("details", {}, element("summary", {}, "H1–H22"), element("div", { class: "facts" }, ...facts.flatMap(([name, value]) => [element("span", { title: metricHelp(name) }, METRICS[name] ? metricName(name) : name), element("span", {}, number(value, 3))]))));
   if (part.files) made.append(element("p", {}, element("a", { href: `${fileUrl(part.files)}/assistant_audio.wav` }, t("wav")), " · ", element("a", { href: `${fileUrl(part.files)}/result.json` }, t("files")), " · ", element("a", { href: `${fileUrl(part.files)}/trace.jsonl.gz` }, t("trace")), " · ", element("a", { href: `${fileUrl(part.files)}/provenance.json` }, t("provenance"))));

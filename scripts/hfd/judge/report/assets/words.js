@@ -1,4 +1,4 @@
-// What metrics and rules mean, where they stand, in both languages; Chinese for short reasons.
+// What metrics and rules mean, where they stand, in both languages.
 "use strict";
 // key: [better ("low", "high", null), English, Chinese, English explanation, Chinese explanation]
 const METRICS = {
@@ -37,11 +37,6 @@ const RULES_ZH = {
   A9: "每块语音是否在到达之后、上一块结束之后播放？", A10: "wav 能否由记录逐位重建？", A11: "声音是否如声明来自模型自己？", A12: "上下文是否没有被裁剪？",
   A13: "全部样本是否同一模型、未量化？", A14: "是否每个样本都有完整、互不重复的结果？", A15: "听到的是否就是写出的文字？", A16: "各文件所述是否一致？", A17: "每个单元是在历史之上增量计算，而非全部重算？",
 };
-const REASONS_ZH = [
-  [/^no result$/, "没有结果"], [/^files are missing$/, "缺少文件"], [/^(\d+) of (\d+) samples, first (.+?): /, "$2 个样本中 $1 个，第一个 $3："],
-  [/^(\d+) of (\d+) samples, for example (.+?): /, "$2 个样本中 $1 个，例如 $3："], [/not declared/g, "未声明"], [/no probe/g, "没有探针"],
-  [/^text, sound, trace and provenance are there$/, "文字、声音、记录和出处俱全"], [/^the result says truncated.*$/, "结果自称被截断"],
-];
 // key: [English, Chinese, English boundary, Chinese boundary]
 const CARD_WORDS = {
   card_block: ["input block, s", "输入音频块（秒）"], card_frames: ["video frames taken per second", "每秒取用画面数"], card_context: ["context at the end, tokens", "结束时上下文（词元）"],
@@ -63,4 +58,3 @@ const LATENCY_WORDS = {
 const METRIC_ORDER = Object.keys(METRICS);
 const metricName = (key) => METRICS[key] ? METRICS[key][isChinese() ? 2 : 1] : key;
 const metricHelp = (key) => METRICS[key]?.[isChinese() ? 4 : 3] ?? "";
-const reasonText = (reason) => !isChinese() || !reason ? reason : REASONS_ZH.reduce((text, [from, to]) => text.replace(from, to), reason);
