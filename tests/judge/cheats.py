@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import json
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -173,6 +174,19 @@ def offline_in_pieces(results: Path) -> None:
         for n, line in enumerate(forgery.of("text", "audio")):
             line["t"] = round(done + think * (1 + n) + 0.0113 * (n % 3), 6)
         _after_open(forgery)
+
+
+def silence_for_a_failure(results: Path) -> None:
+    """A sample that failed is delivered as silence; its error stays on record."""
+    forgery = _one(results)
+    forgery.drop(forgery.of("text", "audio", "control"))
+    forgery.result |= {"status": "no_response"}
+    forgery.queue()
+    forgery.seal()
+    errors = results.parent / "errors"
+    errors.mkdir()
+    record = {"error": "the server is gone", "attempt": 1}
+    (errors / f"{forgery.folder.name}.json").write_text(json.dumps(record), encoding="utf-8")
 
 
 def cropped_context(results: Path) -> None:
@@ -582,6 +596,13 @@ CHEATS = (
         None,
         settled_by="A15 names the sample (one in a set may be the recogniser's mistake): listen",
         named_by="A15",
+    ),
+    Cheat(
+        "silence in the place of a failure",
+        silence_for_a_failure,
+        None,
+        settled_by="A14 names the sample where its error is on record (`--work`); a witness",
+        named_by="A14",
     ),
     Cheat(
         "speech in the gap removed from every file, chain made anew",

@@ -16,10 +16,12 @@ from hfd.judge.reference import read_reference
 from hfd.judge.rules import RULES, judge_model
 from hfd.judge.rules.a14_completeness import duplicates
 from hfd.judge.rules.rule import Policy, SetCase
+from hfd.judge.run import recorded_error
 from hfd.judge.sample import absent, audit_sample
 from hfd.judge.transcript import Transcripts
 from hfd.judge.verdict import FAIL
 from tests.judge.cheats import CHEATS, deliver_as
+from tests.judge.forge import Forgery
 from tests.judge.heard import heard
 from tests.judge.world import Mute, Talker, World, run_model
 
@@ -62,7 +64,8 @@ def verdicts_of(results, world, policy=POLICY, store=None):
                 mine,
                 Transcripts(heard(folder)),
             )
-        records.append(_audited[key])
+        error = recorded_error(results.parent / "errors", sample)
+        records.append(replace(_audited[key], facts=_audited[key].facts | {"error": error}))
     extra = foreign_folders(results, {sample.sample_id for sample in world.samples})
     return judge_model(SetCase(records, extra, duplicates(records).get("m"), NO_PROBES))
 
@@ -136,6 +139,27 @@ def test_one_model_s_results_delivered_as_another_model_s_are_found(copied, worl
     ]
     found = duplicates(records)
     assert set(found) == {"one", "other"} and "one/s01 = other/s01" in found["one"].reason
+
+
+def test_a_dropped_sample_is_found_by_the_manifest_and_not_evidenced_without_one(
+    copied, world, capsys
+):
+    shutil.rmtree(copied / world.samples[3].sample_id)
+    manifest = ["--manifest", str(world.root / "data/manifest.jsonl"), "--root", str(world.root)]
+    assert verify_results.main([str(copied), *manifest]) == 1
+    assert "A14  fail          Completeness: 1 missing of 8, first s03" in capsys.readouterr().out
+    assert verify_results.main([str(copied)]) == 0
+    assert "A14  not_evidenced Completeness: no manifest says which" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("manifest", [True, False])
+def test_attempts_are_shown_with_and_without_a_manifest(copied, world, manifest, capsys):
+    forgery = Forgery(copied / world.samples[3].sample_id)
+    forgery.provenance["attempt"] = 7
+    forgery.write_documents()
+    more = ["--manifest", str(world.root / "data/manifest.jsonl"), "--root", str(world.root)]
+    assert verify_results.main([str(copied), *more * manifest]) == 0
+    assert "1 needed more than one attempt, s03 most (7)" in capsys.readouterr().out
 
 
 def twins(copied, world, monkeypatch):

@@ -1,7 +1,10 @@
 """Delivery and rendering: what leaves the house is whole, marked and watchable."""
 
+import contextlib
 import json
+import os
 import shutil
+import socket
 import tarfile
 
 import av
@@ -14,6 +17,7 @@ import deliver
 import render
 import verify_results
 from hfd.errors import HfdError
+from hfd.judge.delivery import wrong_files
 from hfd.judge.rendering import captions
 from hfd.judge.rules import RULES
 
@@ -28,6 +32,15 @@ def house(world, honest, tmp_path_factory):
     (root / "models.yaml").write_text(yaml.safe_dump(models))
     run_audit(root)
     return root
+
+
+@pytest.fixture(scope="module")
+def delivered(house, tmp_path_factory):
+    """A delivery that nobody has touched."""
+    deliver.main(deliver_args(house))
+    folder = tmp_path_factory.mktemp("delivered") / "results_talker"
+    shutil.copytree(house / "out/results_talker", folder)
+    return folder
 
 
 def run_audit(root):
@@ -81,6 +94,99 @@ def test_a_delivery_is_verified_from_outside_and_a_changed_byte_is_named(house, 
     assert verify_results.main([str(folder)]) == 1
     told = capsys.readouterr().out
     assert "s04/assistant_audio.wav" in told and "sample 29978 " in told and "SHA256SUMS" in told
+
+
+def _unlisted(folder):
+    (folder / "s04/second_try.wav").write_bytes(b"RIFF")
+
+
+def _gone(folder):
+    (folder / "s04/provenance.json").unlink()
+
+
+def _dropped_whole(folder):
+    shutil.rmtree(folder / "s04")
+
+
+def _link_to_a_file(folder):
+    (folder / "s04/result.json").rename(folder.parent / "elsewhere.json")
+    (folder / "s04/result.json").symlink_to(folder.parent / "elsewhere.json")
+
+
+def _link_to_a_folder(folder):
+    (folder / "s04").rename(folder.parent / "elsewhere")
+    (folder / "s04").symlink_to(folder.parent / "elsewhere")
+
+
+def _pipe(folder):
+    os.mkfifo(folder / "audit/pipe")
+
+
+def _socket(folder):
+    with socket.socket(socket.AF_UNIX) as server, contextlib.chdir(folder):
+        server.bind("s")
+
+
+def _no_sums(folder):
+    (folder / "SHA256SUMS").unlink()
+
+
+def _sums_without_one(folder):
+    sums = folder / "SHA256SUMS"
+    kept = [line for line in sums.read_text().splitlines() if "s04/trace" not in line]
+    sums.write_text("\n".join(kept) + "\n")
+
+
+def _sums_that_lead_outside(folder):
+    with (folder / "SHA256SUMS").open("a") as sums:
+        sums.write(f"{'0' * 64}  ../elsewhere\n")
+
+
+def _sums_that_are_a_link(folder):
+    (folder / "SHA256SUMS").rename(folder.parent / "sums")
+    (folder / "SHA256SUMS").symlink_to(folder.parent / "sums")
+
+
+def _sums_of_another_encoding(folder):
+    sums = folder / "SHA256SUMS"
+    sums.write_bytes(sums.read_bytes().decode().encode("utf-16"))
+
+
+def _huge(folder):
+    with (folder / "s04/assistant_audio.wav").open("r+b") as wav:
+        wav.truncate(300 * 2**20)
+
+
+DAMAGES = {
+    _unlisted: "s04/second_try.wav is not listed in SHA256SUMS",
+    _gone: "s04/provenance.json is missing",
+    _dropped_whole: "s04/result.json is missing",
+    _link_to_a_file: "s04/result.json is a link: a delivery holds plain files only",
+    _link_to_a_folder: "s04 is a link: a delivery holds plain files only",
+    _pipe: "audit/pipe is no plain file: a delivery holds plain files only",
+    _socket: "s is no plain file: a delivery holds plain files only",
+    _no_sums: "SHA256SUMS is missing",
+    _sums_without_one: "s04/trace.jsonl.gz is not listed in SHA256SUMS",
+    _sums_that_lead_outside: "'../elsewhere' is no file of the delivery",
+    _sums_that_are_a_link: "SHA256SUMS is a link: a delivery holds plain files only",
+    _sums_of_another_encoding: "SHA256SUMS 'utf-8' codec can't decode",
+    _huge: "s04/assistant_audio.wav has more than 268435456 bytes",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__.strip("_"))
+def test_a_delivery_holds_plain_files_that_its_sums_list_and_nothing_else(
+    damage, delivered, tmp_path
+):
+    folder = tmp_path / "results_talker"
+    shutil.copytree(delivered, folder)
+    damage(folder)
+    wrong = list(wrong_files(folder))
+    assert any(DAMAGES[damage] in line for line in wrong), wrong
+
+
+def test_an_untouched_delivery_has_no_wrong_file(delivered):
+    assert list(wrong_files(delivered)) == []
 
 
 def test_a_delivery_contains_the_page_and_says_what_made_it(house):

@@ -21,8 +21,8 @@ BESIDE = ("audit", "environment")
 def wrong_files(folder: Path) -> Iterator[str]:
     """What is wrong with a delivery's files, one line each.
 
-    Links, pipes and devices anywhere; where there is a SHA256SUMS: lines that do not hold, and
-    files that it does not list.
+    Links, pipes and devices anywhere; a delivery without SHA256SUMS; lines of it that do not hold,
+    and files that it does not list.
     """
     plain = set()
     for path, mode in _walk(folder):
@@ -34,6 +34,8 @@ def wrong_files(folder: Path) -> Iterator[str]:
             yield f"{name} is {what}: a delivery holds plain files only"
     if SUMS in plain:
         yield from _wrong_sums(folder, plain - {SUMS})
+    elif ABOUT in plain:
+        yield f"{SUMS} is missing: nothing says which files were delivered"
 
 
 def _walk(folder: Path) -> Iterator[tuple[Path, int]]:
@@ -53,7 +55,7 @@ def _wrong_sums(folder: Path, plain: set[str]) -> Iterator[str]:
         yield f"{SUMS} {error}"
         return
     listed = set()
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.removesuffix("\n").split("\n"), 1):
         digest, _, name = line.partition("  ")
         parts = PurePosixPath(name).parts
         if not name or PurePosixPath(name).is_absolute() or ".." in parts:
@@ -62,8 +64,9 @@ def _wrong_sums(folder: Path, plain: set[str]) -> Iterator[str]:
         listed.add(name)
         if name not in plain:
             yield f"{SUMS} line {number}: {name} is missing"
-        elif _sha256(folder / name) != digest:
-            yield f"{SUMS} line {number}: {name} was changed after delivery"
+        elif (found := _sha256(folder / name)) != digest:
+            wrong = "was changed after delivery" if found else f"has more than {MOST_BYTES} bytes"
+            yield f"{SUMS} line {number}: {name} {wrong}"
     for name in sorted(plain - listed):
         yield f"{name} is not listed in {SUMS}"
 

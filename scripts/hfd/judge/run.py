@@ -135,7 +135,9 @@ def _one(job: Job, sample: Sample) -> list[Record]:
 def _of_model(job: Job, sample: Sample, model: ModelSource, reference: Reference | str) -> Record:
     folder = model.results / sample.sample_id
     if not folder.is_dir():
-        return absent(model.name, sample.sample_id, sample.task, _error(model, sample))
+        return absent(
+            model.name, sample.sample_id, sample.task, recorded_error(model.errors, sample)
+        )
     record = judged_or_not(
         folder,
         model.name,
@@ -145,13 +147,13 @@ def _of_model(job: Job, sample: Sample, model: ModelSource, reference: Reference
         store=model.store / sample.sample_id if model.store else None,
         transcripts=job.transcripts,
     )
-    record.facts["error"] = _error(model, sample)
+    record.facts["error"] = recorded_error(model.errors, sample)
     return record
 
 
-def _error(model: ModelSource, sample: Sample) -> str | None:
+def recorded_error(errors: Path | None, sample: Sample) -> str | None:
     """The recorded error of a failed sample, in one line."""
-    path = model.errors / f"{sample.sample_id}.json" if model.errors else None
+    path = errors / f"{sample.sample_id}.json" if errors else None
     if path is None or not path.is_file():
         return None
     try:

@@ -68,8 +68,15 @@ def _history(records: Sequence[Record]) -> list[Verdict]:
 
 
 def _attempts(records: Sequence[Record]) -> str:
-    again = [r.sample_id for r in records if r.facts.get("attempt", 1) > 1]
-    return f"; {len(again)} needed more than one attempt, first {again[0]}" if again else ""
+    """Samples that were not right at once, for a person to look at; servers do fail."""
+    again = [r for r in records if r.facts.get("attempt", 1) > 1]
+    if not again:
+        return ""
+    most = max(again, key=lambda record: record.facts["attempt"])
+    return (
+        f"; {len(again)} needed more than one attempt, "
+        f"{most.sample_id} most ({most.facts['attempt']})"
+    )
 
 
 def _completeness(case: SetCase) -> Verdict:
@@ -94,7 +101,7 @@ def _completeness(case: SetCase) -> Verdict:
     if open_:
         parts.append(unknown(f"{len(open_)} samples could not be judged, first {open_[0]}"))
     if not case.has_manifest:
-        parts.append(unknown("no manifest says which samples are expected"))
+        parts.append(unknown(f"no manifest says which samples are expected{_attempts(records)}"))
     return (
         merged(*parts)
         if parts
