@@ -18,6 +18,7 @@ from hfd.errors import HfdError, run_cli
 from hfd.files import read_json, sha256_file
 from hfd.judge.comparisons import PRIMARY
 from hfd.judge.endpoints import RATE
+from hfd.judge.labels import read_labels
 from hfd.judge.noise_floor import repeated
 from hfd.judge.report.index import write_index
 from hfd.judge.report.pages import copy_assets
@@ -32,6 +33,7 @@ def main(argv: list[str] | None = None) -> int:
     args = _parser().parse_args(argv)
     samples = read_manifest(args.manifest, args.root, check_files=False)
     models = _models(args)
+    labels = read_labels(args.labels)  # a bad file is told before the hour's work
     args.out.mkdir(parents=True, exist_ok=True)
     for old in ("samples", "players"):
         shutil.rmtree(args.out / old, ignore_errors=True)
@@ -44,7 +46,8 @@ def main(argv: list[str] | None = None) -> int:
         players=not args.no_players,
     )
     audit = run_audit(samples, job, args.jobs, args.probes, args.nonce)
-    summary = write_tables(audit, args.out, _about(args, audit), args.primary, _reruns(args, audit))
+    reruns = _reruns(args, audit)
+    summary = write_tables(audit, args.out, _about(args, audit), args.primary, reruns, labels)
     write_index(audit, args.out, summary)
     copy_assets(args.out)
     _tell(audit, args.out)
@@ -134,6 +137,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--deny", help="SHA-256 of videos that must not be used", **path)
     parser.add_argument("--transcripts", help="file or folder of scripts/transcripts.py", **path)
     parser.add_argument("--probes", help="folder of probes, <kind>/<model>.json", **path)
+    parser.add_argument("--labels", help="folder of label sheets' keys and answers", **path)
     parser.add_argument("--nonce", default="", help="what the probes' samples were drawn with")
     parser.add_argument("--cache", help="where player copies are kept between audits", **path)
     parser.add_argument("--out", default=Path("results/audit"), **path)

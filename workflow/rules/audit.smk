@@ -75,6 +75,26 @@ rule compare:
         " --primary {params.primary} --jobs {threads} --out results/compare 2>&1 | tee {log:q}"
 
 
+# Blind clips for two people: --config 'audit={nonce: WORD, models: [NAMES]}'. No output: the
+# command is always obeyed, and a sheet of another nonce is another file.
+rule label_sheet:
+    log:
+        "logs/label_sheet.log",
+    localrule: LIGHT_HERE
+    conda:
+        "../../envs/workflow.yaml"
+    params:
+        manifest=config["manifest"],
+        models=models_now(),
+        nonce=config["audit"]["nonce"],
+        out=config["audit"]["labels"],
+    message:
+        "label sheet of {params.models}"
+    shell:
+        '"$HFD_PYTHON" "$HFD_SCRIPTS"/label_sheet.py --manifest {params.manifest:q}'
+        " --models {params.models:q} --nonce={params.nonce:q} --out {params.out:q} 2>&1 | tee {log:q}"
+
+
 for name, entry in MODELS.items():
 
     rule:

@@ -51,6 +51,7 @@ def audit_options(wildcards):
     """Optional inputs of the audit, as command-line options; what is not there counts as none."""
     given = ["--transcripts=work/audit/transcripts", "--probes=work/audit/probes"]
     given.append(f"--nonce={config['audit']['nonce']}")
+    given.append(f"--labels={config['audit']['labels']}")
     return given + ([f"--deny={DENY_LIST}"] if DENY_LIST else [])
 
 
@@ -63,6 +64,7 @@ def evidence_there(models):
     asked = set(audit_evidence(models))
     kinds = ["transcripts/{}.jsonl", *(f"probes/{kind}/{{}}.json" for kind in PROBES)]
     paths = [f"work/audit/{kind.format(model)}" for kind in kinds for model in models]
+    paths += sorted(str(path) for path in Path(config["audit"]["labels"]).glob("*.json"))
     return [
         f"{path} {sha256_file(path)}"
         for path in paths

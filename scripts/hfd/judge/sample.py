@@ -228,6 +228,7 @@ def _facts(folder: Folder, segments: list[Interval], reference: Reference | None
         "text": "".join(line["delta"] for _, line in trace.of("text")),
         "text_times": texts,
         "audio_times": audio,
+        "speech": [(round(part.start, 3), round(part.end, 3)) for part in segments],
         "runs": [segment["start"] for segment in value["segments"]],
         "sounds": sound_starts(folder.wav.pcm, folder.wav.rate),
         "after_end": bool(outputs) and all(number > done for number, _ in outputs),

@@ -24,6 +24,7 @@ from hfd.judge.endpoints import (
     is_lost,
     rate_of,
 )
+from hfd.judge.labels import Labels, agreement, agreement_rows
 from hfd.judge.measurement_card import card_markdown, measurement_card
 from hfd.judge.outcome import STATUSES, outcome
 from hfd.judge.rules import RULES
@@ -173,6 +174,7 @@ def write_tables(
     about: dict[str, Any],
     primary: str = PRIMARY,
     reruns: Mapping[str, Mapping[str, Any]] | None = None,
+    labels: Labels | None = None,
 ) -> dict[str, Any]:
     """Write the CSV files and summary.json; return the summary.
 
@@ -182,6 +184,7 @@ def write_tables(
         about: date, manifest and code of the audit.
         primary: the primary endpoint's key.
         reruns: by model, what its probes found (``repeat`` holds the noise floor).
+        labels: what people marked on label sheets.
     """
     metrics = metric_rows(audit)
     records = {model: audit.records[model] for model in audit.models}
@@ -192,6 +195,9 @@ def write_tables(
     write_csv(out / "rules.csv", rule_rows(audit))
     write_csv(out / "paired.csv", [row | DEFINED for row in paired])
     write_csv(out / "sensitivity.csv", sensitivity)
+    agreed = agreement(labels, records)
+    if agreed:
+        write_csv(out / "agreement.csv", _all_rounded(agreement_rows(agreed)))
     summary = {
         "schema": "hfd-audit/1",
         "about": about,
@@ -207,6 +213,7 @@ def write_tables(
         "metrics": metrics,
         "paired": paired,
         "sensitivity": sensitivity,
+        "agreement": agreed,
         "statistics": _statistics(audit, primary),
         "cards": _cards(audit, out),
         "reruns": {model: dict(found) for model, found in (reruns or {}).items()},

@@ -46,3 +46,23 @@ function drawSensitivity() {
         element("td", {}, dots(items, rate ? 0 : Math.min(0, ...ends), rate ? 1 : Math.max(...ends))));
     }));
 }
+
+// What people marked on label sheets, against each other and against our measurement.
+function drawAgreement() {
+  const found = data.agreement;
+  $("agreement-box").hidden = !found;
+  if (!found) return;
+  $("agreement-hint").textContent = `${t("agreement_hint")} ${found.clips} ${t("clips")}${found.left_out ? ` (${found.left_out} ${t("left_out")})` : ""}. ${stated()}`;
+  const rater = (name) => name === "measured" ? t("measured") : name;
+  const range = (low, high, show) => low === null ? "" : `[${show(low)}, ${show(high)}]`;
+  const seconds = (value) => `${number(value, 3)} s`;
+  const cell = (value, show, low, high, n) => element("td", { class: "n" }, value === null ? "–" : show(value), " ", element("small", {}, `${range(low, high, show)}${n === undefined ? "" : ` n ${n}`}`));
+  $("agreement").replaceChildren(
+    element("tr", {}, ...[t("first"), t("second"), t("same_turn"), t("kappa"), t("onset_bias"), t("onset_size")].map((text) => element("th", {}, text))),
+    ...found.turns.map((turn, at) => {
+      const onset = found.onsets[at];
+      return element("tr", {}, element("th", {}, rater(turn.first)), element("th", {}, rater(turn.second)),
+        cell(turn.equal, percent, turn.equal_low, turn.equal_high, turn.n), cell(turn.kappa, number, turn.kappa_low, turn.kappa_high),
+        cell(onset.bias_s, seconds, onset.low, onset.high, onset.n), element("td", { class: "n" }, onset.median_size_s === null ? "–" : seconds(onset.median_size_s)));
+    }));
+}

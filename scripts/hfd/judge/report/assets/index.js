@@ -142,7 +142,7 @@ function listen() {
 
 function drawCharts() { drawEcdf(); drawHeatmap(); drawScatter(); drawLags(); drawContext(); }
 
-function drawTables() { drawAbout(); drawCards(); drawMatrix(); fillStrata(); drawMetrics(); drawPaired(); drawSensitivity(); drawMeasurements(); drawFilters(); }
+function drawTables() { drawAbout(); drawCards(); drawMatrix(); fillStrata(); drawMetrics(); drawPaired(); drawSensitivity(); drawAgreement(); drawMeasurements(); drawFilters(); }
 
 setUp(() => { drawTables(); drawCharts(); makeTable(); });
 drawTables();
