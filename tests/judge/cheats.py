@@ -97,7 +97,7 @@ def other_voice_in_other_chunks(results: Path) -> None:
 
 
 def other_voice_in_whole_frames(results: Path) -> None:
-    for forgery in _each(results)[1:3]:
+    for forgery in _each(results)[1:4]:
         for n, line in enumerate(forgery.of("audio")):
             forgery.set_pcm(line, _stranger(n, line["samples"]))
         forgery.seal()

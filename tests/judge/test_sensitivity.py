@@ -35,7 +35,7 @@ def test_a_short_word_in_the_gap_is_a_turn_only_for_who_counts_half_a_second():
     found = moved((3.2, 3.8))
     assert found["turn 0.5 s"] == {
         "h1_gap_takeover": True, "h5_hold_failure": True, "h4_gap_backchannels": 0,
-        "fdb_tor_whole": True, "mtr_pause": True,
+        "mtr_pause": True,
     }  # fmt: skip
     assert not any(values for name, values in found.items() if name != "turn 0.5 s")
 

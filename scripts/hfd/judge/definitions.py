@@ -15,14 +15,17 @@ class Definition:
     """One choice of every convention that the rates rest on.
 
     Attributes:
-        turn_s: speech of at least this many seconds is a turn.
-        turn_words, turn_han: so is more than this many words, or at least this many Han
+        pause_s: a hole of up to this many seconds in the model's speech begins no new turn
+            (Full-Duplex-Bench 1.5 joins as much).
+        turn_s: a turn of at least this many seconds takes the floor.
+        turn_words, turn_han: so does one of more than this many words, or at least this many Han
             characters; None: words do not count, only seconds.
         margin_s: an answer that begins this much before the question's end is none too early
             (people start a median of 151 ms before the other ends).
         speech_chance: the detector's output from which on 32 ms are speech.
     """
 
+    pause_s: float = 0.5
     turn_s: float = 1.0
     turn_words: int | None = 3
     turn_han: int | None = 6
@@ -36,8 +39,8 @@ class Definition:
             else f"> {self.turn_words} words or >= {self.turn_han} Han characters"
         )
         return (
-            f"take-over: >= {self.turn_s:g} s, {by_words}; margin {self.margin_s:g} s; "
-            f"speech from {self.speech_chance:g}"
+            f"take-over: >= {self.turn_s:g} s with holes up to {self.pause_s:g} s, {by_words}; "
+            f"margin {self.margin_s:g} s; speech from {self.speech_chance:g}"
         )
 
 
@@ -52,5 +55,7 @@ ALTERNATIVES: Mapping[str, Definition] = {
     "margin 0.5 s": Definition(margin_s=0.5),
     "speech from 0.3": Definition(speech_chance=0.3),
     "speech from 0.7": Definition(speech_chance=0.7),
+    "holes 0.3 s": Definition(pause_s=0.3),
+    "holes 1 s": Definition(pause_s=1.0),
 }
 """One convention changed at a time."""

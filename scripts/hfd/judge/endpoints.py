@@ -39,12 +39,13 @@ RATES = (
     Rate("h11_responded", "H11 responds before the file ends", False, "question"),
     Rate("h11_late", "H11 responds late", True, "question"),
     Rate("h18_abrupt_end", "H18 ends abruptly", True, "speech"),
-    Rate("fdb_tor_whole", "FDB take-over anywhere", True),
+    Rate("fdb_tor_whole", "FDB take-over over the whole file", True),
     Rate("mtr_pause", "MTR take-over in the pause + 1 s", True),
 )
 RATE = {rate.key: rate for rate in RATES}
 VALUES = {
     "h6_overlap_s": "H6 overlap with the user, s",
+    "fdb_overlap_s": "FDB overlap of turns, s",
     "h6_overlap_ratio": "H6 overlap, share of the user's speech",
     "h7_gap_speech_s": "H7 speech in the gap, s",
     "h8_yield_s": "H8 time to yield, s",

@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from hfd.judge.definitions import STATED, Definition
-from hfd.judge.intervals import Interval, overlap
+from hfd.judge.intervals import Interval, merged, overlap
 
+FDB_USER_PAUSE_S = 0.6
+"""Full-Duplex-Bench 1.5 joins the user's speech over pauses up to this long."""
 YIELD_S = 2.0
 """A speaker who has not stopped this long after the user began again did not yield."""
 HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
@@ -89,14 +91,33 @@ def segment_texts(segments: Sequence[Interval], texts: Sequence[tuple[float, str
     return parts
 
 
+def turns(segments: Sequence[Interval], by: Definition = STATED) -> list[Interval]:
+    """The model's turns: a hole of up to 0.5 s in its speech begins no new one."""
+    return merged(segments, by.pause_s)
+
+
 def takeovers(answer: Answer, by: Definition = STATED) -> list[Interval]:
-    """Segments that count as a turn: at least 1.0 s, or more than 3 words (6 Han characters)."""
-    texts = segment_texts(answer.segments, answer.texts)
+    """Turns that take the floor: at least 1.0 s, or more than 3 words (6 Han characters)."""
+    parts = turns(answer.segments, by)
+    texts = segment_texts(parts, answer.texts)
     return [
         part
-        for part, text in zip(answer.segments, texts, strict=True)
+        for part, text in zip(parts, texts, strict=True)
         if part.length >= by.turn_s or _is_turn_by_words(text, by)
     ]
+
+
+def fdb_takeover(answer: Answer) -> bool:
+    """Full-Duplex-Bench 1.0's take-over, whatever the definition here.
+
+    From the first speech of the file to the last at least 1.0 s, or more than 3 words (6 Han
+    characters) in all, wherever they fall and whatever lies between.
+    """
+    if not answer.segments:
+        return False
+    span = answer.segments[-1].end - answer.segments[0].start
+    text = "".join(delta for _, delta in answer.texts)
+    return span >= STATED.turn_s or _is_turn_by_words(text, STATED)
 
 
 def _is_turn_by_words(text: str, by: Definition) -> bool:
@@ -114,15 +135,15 @@ def starts_in(parts: Sequence[Interval], start: float, end: float) -> bool:
 def hesitation_metrics(
     answer: Answer, question: Question, by: Definition = STATED
 ) -> dict[str, Any]:
-    """H1-H8 and the two compatibility columns; all None without a prefix and a correction."""
+    """H1-H8 and the compatibility columns; all None without a prefix and a correction."""
     gap, prefix, correction = question.gap, question.prefix, question.correction
     if gap is None or prefix is None or correction is None:
         return dict.fromkeys(_HESITATION)
-    turns = takeovers(answer, by)
-    short = [part for part in answer.segments if part not in turns]
-    h1 = starts_in(turns, gap.start, gap.end)
-    h2 = starts_in(turns, prefix.start, prefix.end)
-    h3 = starts_in(turns, correction.start, correction.end - by.margin_s)
+    parts, taken = turns(answer.segments, by), takeovers(answer, by)
+    short = [part for part in parts if part not in taken]
+    h1 = starts_in(taken, gap.start, gap.end)
+    h2 = starts_in(taken, prefix.start, prefix.end)
+    h3 = starts_in(taken, correction.start, correction.end - by.margin_s)
     user = [prefix, correction]
     over = overlap(answer.segments, user)
     return {
@@ -134,9 +155,10 @@ def hesitation_metrics(
         "h6_overlap_s": over,
         "h6_overlap_ratio": over / (prefix.length + correction.length),
         "h7_gap_speech_s": overlap(answer.segments, [gap]),
-        "h8_yield_s": yield_latency(answer.segments, correction.start),
-        "fdb_tor_whole": bool(turns),
-        "mtr_pause": starts_in(turns, gap.start, gap.end + 1.0),
+        "h8_yield_s": yield_latency(parts, correction.start),
+        "fdb_tor_whole": fdb_takeover(answer),
+        "fdb_overlap_s": overlap(turns(answer.segments), merged(user, FDB_USER_PAUSE_S)),
+        "mtr_pause": starts_in(taken, gap.start, gap.end + 1.0),
     }
 
 
@@ -151,39 +173,41 @@ _HESITATION = (
     "h7_gap_speech_s",
     "h8_yield_s",
     "fdb_tor_whole",
+    "fdb_overlap_s",
     "mtr_pause",
 )
 
 
-def yield_latency(segments: Sequence[Interval], q0: float) -> float | None:
-    """H8: how long the model still speaks once the user begins again; None if it was silent."""
-    active = [part for part in segments if part.start < q0 < part.end]
+def yield_latency(parts: Sequence[Interval], q0: float) -> float | None:
+    """H8: how long a turn goes on once the user begins again; None if the model was silent."""
+    active = [part for part in parts if part.start < q0 < part.end]
     return active[0].end - q0 if active else None
 
 
 def settled_start(
-    segments: Sequence[Interval], q1: float, margin_s: float = STATED.margin_s
+    parts: Sequence[Interval], q1: float, margin_s: float = STATED.margin_s
 ) -> float | None:
-    """Start of the answer: the first segment that begins no earlier than 0.25 s before q1.
+    """Start of the answer: the first turn that begins no earlier than 0.25 s before q1.
 
-    A segment that spans q1 (began earlier, H10) is no answer to the whole question; the answer is
-    then the first segment that begins after q1.
+    A turn that spans q1 (began earlier, H10) is no answer to the whole question; the answer is
+    then the first turn that begins after q1.
     """
-    spans = spanning(segments, q1, margin_s)
+    spans = spanning(parts, q1, margin_s)
     earliest = q1 if spans else q1 - margin_s
-    return next((part.start for part in segments if part.start >= earliest), None)
+    return next((part.start for part in parts if part.start >= earliest), None)
 
 
-def spanning(segments: Sequence[Interval], q1: float, margin_s: float = STATED.margin_s) -> bool:
-    """H10: speech that began before the question's end, beyond the margin, and goes on over it."""
-    return any(part.start < q1 - margin_s and part.end > q1 for part in segments)
+def spanning(parts: Sequence[Interval], q1: float, margin_s: float = STATED.margin_s) -> bool:
+    """H10: a turn that began before the question's end, beyond the margin, and goes on over it."""
+    return any(part.start < q1 - margin_s and part.end > q1 for part in parts)
 
 
 def response_metrics(answer: Answer, question: Question, by: Definition = STATED) -> dict[str, Any]:
     """H9-H14: did an answer come, and when."""
     q1 = question.q1
-    start = settled_start(answer.segments, q1, by.margin_s)
-    spans = spanning(answer.segments, q1, by.margin_s)
+    parts = turns(answer.segments, by)
+    start = settled_start(parts, q1, by.margin_s)
+    spans = spanning(parts, q1, by.margin_s)
     text = next((t for t, _ in answer.texts if t >= q1), None)
     packet = next((chunk.t for chunk in answer.audio if chunk.t >= q1), None)
     return {

