@@ -104,9 +104,9 @@ def other_voice_in_whole_frames(results: Path) -> None:
 
 
 def _stranger(n: int, samples: int) -> np.ndarray:
-    """Another reader, nine semitones higher."""
-    sound = part("endgame_nagg_nell", 24000, 3.0 + 0.4 * n, samples * 1.7 / 24000 + 0.01)
-    sound = soxr.resample(sound, 24000 * 1.7, 24000)[:samples]
+    """Another reader, fifteen semitones higher."""
+    sound = part("endgame_nagg_nell", 24000, 3.0 + 0.4 * n, samples * 2.4 / 24000 + 0.01)
+    sound = soxr.resample(sound, 24000 * 2.4, 24000)[:samples]
     return np.rint(20000 * sound)
 
 
