@@ -20,13 +20,14 @@ class Rate:
         label: for people.
         bad: the value that counts against the model.
         needs: the samples in which it is defined: where the user hesitates, where a question is
-            asked, or only where a model was speaking (then no lost sample can count in it).
+            asked, where an outside set asks for it, or only where a model was speaking (then no
+            lost sample can count in it).
     """
 
     key: str
     label: str
     bad: bool
-    needs: Literal["hesitation", "question", "speech"] = "hesitation"
+    needs: Literal["hesitation", "question", "speech", "outside"] = "hesitation"
 
 
 RATES = (
@@ -41,6 +42,11 @@ RATES = (
     Rate("h18_abrupt_end", "H18 ends abruptly", True, "speech"),
     Rate("fdb_tor_whole", "FDB take-over over the whole file", True),
     Rate("mtr_pause", "MTR take-over in the pause + 1 s", True),
+    Rate("fdb_pause_tor", "Full-Duplex-Bench pause take-over", True, "outside"),
+    Rate(
+        "fdb_interruption_tor", "Full-Duplex-Bench take-over after interruption", False, "outside"
+    ),
+    Rate("wait_held", "holds while it should wait", False, "outside"),
 )
 RATE = {rate.key: rate for rate in RATES}
 VALUES = {
@@ -60,6 +66,7 @@ VALUES = {
     "h17_saved_minus_delivered_s": "H17 saved minus delivered, s",
     "h20_wer": "H20 word error rate of the voice",
     "h21_han_per_s": "H21 Chinese characters per second",
+    "fdb_latency_s": "Full-Duplex-Bench latency after interruption, s",
     "h22_stale_share": "H22 words of the abandoned question (proxy)",
 }
 LATENCY = "h9_response_s"
@@ -79,6 +86,8 @@ def belongs(record: Record, rate: Rate) -> bool:
     """Whether a sample belongs to a rate's strict denominator, whatever the model made of it."""
     if rate.needs == "speech":
         return False
+    if rate.needs == "outside":
+        return rate.key in record.facts.get("scores", ())
     if rate.needs == "question":
         return bool(record.facts.get("asked", record.metrics.get(rate.key) is not None))
     return bool(record.facts.get("hesitates", record.task == HESITATION))

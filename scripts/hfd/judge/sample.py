@@ -15,6 +15,7 @@ from hfd.judge.folder import Folder, differs_from_store, read_folder
 from hfd.judge.intervals import Interval
 from hfd.judge.measures import trace_measures
 from hfd.judge.metrics import Answer, Arrival
+from hfd.judge.official import official_scores, scores_of
 from hfd.judge.reference import Reference
 from hfd.judge.result_check import check_reference
 from hfd.judge.rules import RULES, judge_sample
@@ -159,6 +160,8 @@ def measure(
         values |= metrics.hesitation_metrics(answer, question)
         values |= metrics.response_metrics(answer, question)
         values["h22_stale_share"] = _stale(answer, reference)
+    if reference is not None:
+        values |= official_scores(answer, scores_of(reference.sample.row))
     values |= metrics.delivery_metrics(answer, pcm)
     values |= {
         f"onset_{name}_s": value

@@ -12,8 +12,11 @@ from hfd.judge.definitions import ALTERNATIVES, STATED
 from hfd.judge.endpoints import LATENCY, RATES, VALUES, cluster_of, strict_rate_of
 from hfd.judge.sample import Record
 
-ALL = frozenset({rate.key for rate in RATES if rate.key != "h18_abrupt_end"} | {LATENCY})
-"""What rests on a definition."""
+ALL = frozenset(
+    {rate.key for rate in RATES if rate.key != "h18_abrupt_end" and rate.needs != "outside"}
+    | {LATENCY}
+)
+"""What rests on a definition of ours."""
 
 
 def sensitivity_rows(records: Mapping[str, Sequence[Record]]) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from hfd.data.manifest import Sample
+from hfd.judge.official import scores_of
 from hfd.judge.reference import Reference
 
 HESITATION = "hesitation"
@@ -21,7 +22,8 @@ def sample_facts(sample: Sample, reference: Reference | None) -> dict[str, Any]:
     Returns:
         ``asked``: whether a question is asked; ``hesitates``: whether it is broken off and asked
         anew; ``gap_s``: seconds between the two, or None; ``language``: ``zh``, ``en`` or None;
-        ``cluster``: what it shares with others, or its own id; ``clustered_by``: which key said so.
+        ``cluster``: what it shares with others, or its own id; ``clustered_by``: which key said so;
+        ``scores``: what an outside set asks for.
     """
     question = reference.question if reference else None
     gap = question.gap if question else None
@@ -33,6 +35,7 @@ def sample_facts(sample: Sample, reference: Reference | None) -> dict[str, Any]:
         "language": _language(sample, reference),
         "cluster": f"{key}:{sample.row[key]}" if key else sample.sample_id,
         "clustered_by": key,
+        "scores": list(scores_of(sample.row)),
     }
 
 
