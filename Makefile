@@ -5,7 +5,7 @@ PYTHON ?= python3
 CORES ?= 2
 BIN := .venv/bin
 
-.PHONY: help demo demo-roma demo-minicpmo test test-light test-heavy test-peers test-system lint bench bench-roma bench-minicpmo clean
+.PHONY: help demo demo-roma demo-minicpmo test test-light test-heavy test-peers test-system lint bench bench-gpu bench-roma bench-tts bench-minicpmo clean
 
 help:
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -130,9 +130,17 @@ test-system: .venv-slurm/done .venv-roma/done ## faults on a real Slurm of one n
 	tests/system/install.sh
 	.venv-slurm/bin/python -m pytest -m system tests/system tests/judge tests/test_environments.py
 
-bench: .venv/dev.done ## what the workflow itself costs
+bench: .venv/dev.done demo ## what the workflow itself costs, and the audit of 5 x 1024 copies of the demo
 	$(BIN)/python benchmarks/reader.py
 	$(BIN)/python benchmarks/compile.py
+	$(BIN)/python benchmarks/checks.py
+	$(BIN)/python benchmarks/second_run.py
+	$(BIN)/python benchmarks/audit_cost.py --root .demo --model cascade
+
+bench-gpu: bench-roma bench-tts bench-minicpmo ## every figure of docs/performance.md that needs a GPU
+
+bench-tts: .venv-tts/done
+	.venv-tts/bin/python benchmarks/tts_frame.py
 
 bench-roma: .venv-roma/done ## ROMA's steps on this machine's GPU, eager and accelerated in one run
 	.venv-roma/bin/python benchmarks/roma_steps.py

@@ -67,8 +67,8 @@ def main() -> int:
         run_trivial = _trivial(trivial, samples, models)
         worst, idle = 0.0, True
         for title, options in (("second run", []), ("dry run", ["-n"])):
-            mine = _cpu_s(partial(desk.run, "all", *options))
-            theirs = _cpu_s(partial(run_trivial, *options))
+            mine = cpu_s(partial(desk.run, "all", *options))
+            theirs = cpu_s(partial(run_trivial, *options))
             said = (ours / f"run{desk.runs}.txt").read_text()
             idle = idle and "Nothing to be done" in said
             print(f"{title}: {mine:.1f} s, trivial {theirs:.1f} s, ratio {mine / theirs:.2f}")
@@ -166,7 +166,7 @@ def _trivial(folder: Path, samples: list[str], models: list[str]) -> Callable[..
     return run
 
 
-def _cpu_s(work: Callable[[], object]) -> float:
+def cpu_s(work: Callable[[], object]) -> float:
     """Seconds of processor time that a child process takes; the machine may be busy."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     work()
