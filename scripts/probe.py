@@ -191,7 +191,7 @@ def _loud(sound: np.ndarray) -> np.ndarray:
 
 
 def with_sound(source: Path, sound: np.ndarray, target: Path) -> None:
-    """Copy a compiled file's pictures bit for bit and give it another sound (FLAC, lossless)."""
+    """Copy a compiled file's frames bit for bit and give it another sound (FLAC, lossless)."""
     with (
         av.open(f"file:{source.absolute()}") as old,
         av.open(f"file:{target.absolute()}", "w", format="mp4", options={"strict": "-2"}) as new,

@@ -150,7 +150,7 @@ def neighbour(bench: Bench, sample: Sample, chosen: list[Sample]) -> dict[str, A
 
 
 def vision(bench: Bench, sample: Sample, chosen: list[Sample]) -> dict[str, Any]:
-    """Does another picture change the answer? A number, never a pass or fail."""
+    """Does another video frame change the answer? A number, never a pass or fail."""
     other = next(s for s in chosen if s.sample_id != sample.sample_id)
     events = read_adapter(sample.adapter).events if sample.adapter else ()
     start = min((event.start for event in events), default=0.0)

@@ -1,4 +1,4 @@
-"""Decoded pictures: their upright RGB form, and the digest by which they are known."""
+"""Decoded video frames: their upright RGB form, and the digest by which they are known."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ import av
 import numpy as np
 
 ONE_THREAD = 1
-"""Threads of a conversion. The default starts one per core, for every picture anew: on machines of
+"""Threads of a conversion. The default starts one per core, for every frame anew: on machines of
 many cores that takes far longer than the conversion."""
 
 
-def upright_rgb(picture: av.VideoFrame) -> np.ndarray:
-    """The picture as it is meant to be seen: uint8, shape [height, width, 3], rotation applied."""
-    rgb = picture.reformat(format="rgb24", threads=ONE_THREAD).to_ndarray()
-    return np.ascontiguousarray(np.rot90(rgb, picture.rotation // 90)) if picture.rotation else rgb
+def upright_rgb(frame: av.VideoFrame) -> np.ndarray:
+    """The frame as it is meant to be seen: uint8, shape [height, width, 3], rotation applied."""
+    rgb = frame.reformat(format="rgb24", threads=ONE_THREAD).to_ndarray()
+    return np.ascontiguousarray(np.rot90(rgb, frame.rotation // 90)) if frame.rotation else rgb
 
 
-def video_frame_digest(picture: av.VideoFrame) -> bytes:
-    """SHA-256 (32 bytes) of the picture's yuv420p planes as they are stored.
+def video_frame_digest(frame: av.VideoFrame) -> bytes:
+    """SHA-256 (32 bytes) of the video frame's yuv420p planes as they are stored.
 
     Taken before colour conversion and rotation, which differ between library versions.
     """
-    stored = picture.reformat(format="yuv420p", threads=ONE_THREAD)
+    stored = frame.reformat(format="yuv420p", threads=ONE_THREAD)
     return hashlib.sha256(stored.to_ndarray().tobytes()).digest()

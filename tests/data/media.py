@@ -32,7 +32,7 @@ def coded_picture(number: int, width: int, height: int) -> np.ndarray:
 
 
 def decoded_numbers(path: Path) -> list[int]:
-    """The number in each picture of a file."""
+    """The number in each video frame of a file."""
     numbers = []
     for luma in decoded_luma(path):
         centres = luma[_BLOCK // 2, _BLOCK // 2 : _BITS * _BLOCK : _BLOCK]
@@ -41,7 +41,7 @@ def decoded_numbers(path: Path) -> list[int]:
 
 
 def decoded_luma(path: Path) -> list[np.ndarray]:
-    """Every picture's luma, shape [height, width]."""
+    """Every video frame's luma, shape [height, width]."""
     with av.open(str(path)) as container:
         return [
             frame.to_ndarray(format="yuv420p")[: frame.height]
@@ -65,7 +65,7 @@ def write_video(
     codec: str = "libx264",
     last: Fraction = Fraction(1, 25),
 ) -> Path:
-    """Pictures 0, 1, 2, ... at the given times; the last one is shown for `last` seconds."""
+    """Video frames 0, 1, 2, ... at the given times; the last one is shown for `last` seconds."""
     base = Fraction(1, 90_000)
     with av.open(str(path), "w") as container:
         stream = container.add_stream(codec, rate=25)
@@ -86,7 +86,7 @@ def write_video(
 
 
 def constant(fps: Fraction | int, count: int) -> list[Fraction]:
-    """Times of `count` pictures at a constant rate."""
+    """Times of `count` video frames at a constant rate."""
     return [Fraction(n) / Fraction(fps) for n in range(count)]
 
 

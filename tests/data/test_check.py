@@ -147,7 +147,7 @@ def test_silence_alone_is_no_tail(raw: Raw) -> None:
     video, _ = raw.compile(raw.row())
     long = Subject("s", "hesitation", video, raw.root / "out/a.json", 0)
     moving = delivered(long, "-t", "6", "-c:v", "libx264", "-c:a", "flac", "-strict", "-2")
-    assert "frozen pictures at the end" in message(check(moving), "padding")
+    assert "frozen video frames at the end" in message(check(moving), "padding")
 
 
 def test_sound_in_the_tail_fails(subject: Subject) -> None:

@@ -1,4 +1,4 @@
-"""Compiling: pictures, sound, determinism, and sources that must be refused."""
+"""Compiling: video frames, sound, determinism, and sources that must be refused."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SCRIPT = Path(__file__).parents[2] / "scripts/compile_hesitation.py"
 
 
 def shown(times: list[Fraction], pictures: int) -> list[int]:
-    """Picture k of a compiled file shows the last source picture that is not after k/5 s."""
+    """Frame k of a compiled file shows the last source frame that is not after k/5 s."""
     return [max(n for n, t in enumerate(times) if t <= Fraction(k, 5)) for k in range(pictures)]
 
 
@@ -148,7 +148,7 @@ def test_speech_beyond_the_video_holds_the_last_picture_before_the_tail(raw: Raw
     assert adapter["q1"] == 1.5
     assert adapter["compiled"]["body_frames"] == 8
     assert decoded_numbers(video)[5:] == [24] * 18
-    assert "last picture is held" in adapter["compiled"]["warnings"][0]
+    assert "last video frame is held" in adapter["compiled"]["warnings"][0]
 
 
 def test_a_start_offset_of_the_container_is_not_media_time(raw: Raw) -> None:
@@ -244,8 +244,8 @@ BAD_VIDEOS = {
     "empty": (lambda path: path.write_bytes(b""), "cannot be read"),
     "truncated": (write_truncated, "header promises"),
     "damaged": (write_damaged, "source.mp4"),
-    "sound only": (write_sound_only, "no picture"),
-    "cover image only": (write_cover_only, "no picture"),
+    "sound only": (write_sound_only, "no video"),
+    "cover image only": (write_cover_only, "no video"),
     "HDR": (write_hdr, "HDR"),
 }
 

@@ -42,9 +42,9 @@ def test_the_body_lasts_until_video_and_speech_are_over(
     video_end: Any, body: int, raw: Raw
 ) -> None:
     made = timeline(raw, raw.row(), video_end)
-    assert (made.body, made.pictures, made.samples) == (body, body + 15, (body + 15) * 3200)
+    assert (made.body, made.frames, made.samples) == (body, body + 15, (body + 15) * 3200)
     assert made.seconds == (body + 15) / 5
-    assert any("last picture is held" in warning for warning in made.warnings) == (body == 8)
+    assert any("last video frame is held" in warning for warning in made.warnings) == (body == 8)
 
 
 def test_roles_rule_over_the_order_of_the_list(raw: Raw) -> None:

@@ -22,7 +22,7 @@ import soundfile
 from hfd.duplex.units import Frame
 from hfd.errors import HfdError
 from hfd.models.duplexomni import prompts
-from hfd.models.duplexomni.pictures import S2_JPEG_QUALITY, S2_SIZE, frame_rule
+from hfd.models.duplexomni.frames import S2_JPEG_QUALITY, S2_SIZE, frame_rule
 from hfd.models.duplexomni.settings import Settings, StackUrls
 from hfd.models.duplexomni.wire import to_slice
 from hfd.models.media import jpeg

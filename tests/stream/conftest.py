@@ -14,7 +14,7 @@ from tests.stream.clips import PICTURE, picture, sound
 
 @pytest.fixture(scope="session")
 def compiled(tmp_path_factory):
-    """Make a compiled file of `frames` pictures; options become ffmpeg output options."""
+    """Make a compiled file of `frames` video frames; options become ffmpeg output options."""
     folder = tmp_path_factory.mktemp("compiled")
 
     def make(name: str, frames: int, *, codec: str = "flac", samples: int | None = None) -> Path:

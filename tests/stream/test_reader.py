@@ -63,7 +63,7 @@ def test_a_rotated_picture_comes_upright(compiled, tmp_path):
     assert (info.width, info.height) == (48, 64)
     frame = next(read_units(turned, 16000)).frames[1]
     assert frame.rgb.shape == (64, 48, 3)
-    # A display rotation of +90 turns the picture counter-clockwise: its left edge goes down.
+    # A display rotation of +90 turns the video frame counter-clockwise: its left edge goes down.
     assert number_of(np.rot90(frame.rgb, -1)) == 1
 
 

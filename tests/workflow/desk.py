@@ -39,7 +39,7 @@ MODELS_FOR_TESTS = REPO / "tests" / "models_for_tests"
 
 
 def write_video(path: Path, pictures: int = 20, seed: int = 1, size: str = "64x48") -> None:
-    """A compiled sample: moving picture and quiet noise, then the tail of 15 frozen pictures."""
+    """A compiled sample: moving frame and quiet noise, then the tail of 15 frozen frames."""
     body = pictures - 15
     # fmt: off
     subprocess.run(

@@ -24,7 +24,7 @@ from hfd.files import sha256_file
 from hfd.media_time import FPS, SAMPLE_RATE, VIDEO_FRAME_SAMPLES
 
 _AAC_EXTRA = 1024
-"""Samples that the last AAC frame may add; readers cut them at the last picture's end."""
+"""Samples that the last AAC frame may add; readers cut them at the last video frame's end."""
 _DURATION_S = 0.001
 _ROUNDED_S = 0.1
 
@@ -124,7 +124,7 @@ def _decode(path: Path, findings: list[Finding]) -> Decoded | None:
     if found.errors:
         finding = Finding("readable", "fail", found.errors[0], evidence)
     elif not found.frames or not len(found.pcm):
-        missing = "sound" if found.frames else "picture"
+        missing = "sound" if found.frames else "video"
         finding = Finding("readable", "fail", f"has no {missing}", evidence)
     else:
         finding = Finding("readable", "ok", "decodes whole, without an error", evidence)
@@ -135,18 +135,18 @@ def _decode(path: Path, findings: list[Finding]) -> Decoded | None:
 def _format(found: Decoded) -> Finding:
     evidence = {"video": found.video, "audio": found.audio, "streams": list(found.streams)}
     if found.streams != (1, 1):
-        return Finding("format", "fail", "not exactly one picture and one sound stream", evidence)
+        return Finding("format", "fail", "not exactly one video and one sound stream", evidence)
     if (found.audio.get("rate"), found.audio.get("channels")) != (SAMPLE_RATE, 1):
         return Finding("format", "fail", "sound is not 16 kHz mono", evidence)
     if (found.video["codec"], found.video["pix_fmt"]) != ("h264", "yuv420p"):
-        return Finding("format", "suspect", "pictures are not H.264 yuv420p", evidence)
+        return Finding("format", "suspect", "video is not H.264 yuv420p", evidence)
     return Finding("format", "ok", "H.264 yuv420p, 16 kHz mono", evidence)
 
 
 def _grid(found: Decoded) -> Finding:
     if found.off_grid:
         return Finding("grid", "fail", found.off_grid)
-    return Finding("grid", "ok", "picture k lies at k/5 s")
+    return Finding("grid", "ok", "video frame k lies at k/5 s")
 
 
 def _sound_times(found: Decoded) -> Finding:
@@ -168,9 +168,9 @@ def _length(found: Decoded) -> Finding:
     extra = len(found.pcm) - found.frames * VIDEO_FRAME_SAMPLES
     evidence = {"extra_samples": extra, "codec": found.audio.get("codec")}
     if extra == 0 or (not found.lossless and 0 < extra <= _AAC_EXTRA):
-        return Finding("length", "ok", "sound and pictures have one length", evidence)
+        return Finding("length", "ok", "sound and video have one length", evidence)
     status: Status = "suspect" if abs(extra) <= VIDEO_FRAME_SAMPLES else "fail"
-    message = f"sound is {extra / SAMPLE_RATE:+.3f} s longer than the pictures"
+    message = f"sound is {extra / SAMPLE_RATE:+.3f} s longer than the video"
     return Finding("length", status, message, evidence)
 
 

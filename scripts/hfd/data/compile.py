@@ -117,17 +117,17 @@ def verify(found: Decoded, timeline: Timeline, pcm: np.ndarray, path: Path) -> N
     """
     wanted = {
         "streams": ((1, 1), found.streams),
-        "picture format": (("h264", "yuv420p"), (found.video["codec"], found.video["pix_fmt"])),
+        "video format": (("h264", "yuv420p"), (found.video["codec"], found.video["pix_fmt"])),
         "sound format": (
             {"codec": "flac", "rate": SAMPLE_RATE, "channels": 1},
             found.audio,
         ),
         "decoder errors": ([], found.errors),
-        "pictures": (timeline.pictures, found.frames),
-        "picture times": ([Fraction(k, FPS) for k in range(timeline.pictures)], found.times),
+        "pictures": (timeline.frames, found.frames),
+        "frame times": ([Fraction(k, FPS) for k in range(timeline.frames)], found.times),
         "samples": (len(pcm), len(found.pcm)),
         "sound": (True, np.array_equal(pcm, found.pcm)),
-        "frozen pictures at the end": (True, found.frozen_run >= PAD_VIDEO_FRAMES),
+        "frozen video frames at the end": (True, found.frozen_run >= PAD_VIDEO_FRAMES),
     }
     for what, (expected, got) in wanted.items():
         if expected != got:
@@ -164,7 +164,7 @@ def _adapter(plan: Plan, changes: list[str], hashes: dict[str, str | None]) -> d
             "source_rates": [recording.rate for recording in plan.recordings],
             **hashes,
             "body_frames": timeline.body,
-            "frames": timeline.pictures,
+            "frames": timeline.frames,
             "samples": timeline.samples,
             "clipped_samples": plan.track.clipped,
             "changes": changes,

@@ -100,7 +100,7 @@ def check_frame_time(time: Fraction | None, number: int, path: Path) -> None:
     if time is None or abs(time - Fraction(number, FPS)) > _OFF_GRID_S:
         found = f"{float(time):.3f} s" if time is not None else "no time"
         raise HfdError(
-            f"picture {number} lies at {found}, not at {number / FPS:.1f} s",
+            f"video frame {number} lies at {found}, not at {number / FPS:.1f} s",
             file=path,
             remedy="The file is not on the 5 fps grid: deliver or compile it again",
         )
@@ -114,7 +114,9 @@ def check_frame_count(packets: int, decoded: int, path: Path) -> None:
     """
     if packets != decoded:
         raise HfdError(
-            f"has {packets} pictures but only {decoded} can be decoded", file=path, remedy=_REMEDY
+            f"has {packets} video frames but only {decoded} can be decoded",
+            file=path,
+            remedy=_REMEDY,
         )
 
 

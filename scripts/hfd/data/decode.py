@@ -26,12 +26,12 @@ from hfd.pcm import to_float32, to_int16
 from hfd.video_frames import ONE_THREAD, video_frame_digest
 
 STILL_LUMA = 1.5
-"""Mean difference of luma (0-255) below which two pictures count as one frozen picture."""
+"""Mean difference of luma (0-255) below which two video frames count as one frozen video frame."""
 _KEPT = 64
-"""How many last pictures are compared; double padding shows in 31."""
+"""How many last video frames are compared; double padding shows in 31."""
 _EIGHT_BIT_LUMA = ("yuv420p", "yuvj420p", "yuv422p", "yuv444p", "nv12", "gray")
 _LUMA_WIDTH = 640
-"""Pictures are compared at about this width."""
+"""Video frames are compared at about this width."""
 
 
 @dataclass
@@ -41,14 +41,14 @@ class Decoded:
     Attributes:
         video, audio: facts about the two streams (``codec``, ``pix_fmt``, ``rate``, ...);
             `audio` is empty where there is no sound.
-        streams: number of picture and of sound streams.
+        streams: number of video and of sound streams.
         comment: the container's ``comment`` tag.
-        width, height: upright picture size.
-        times: time of every picture, in seconds.
-        off_grid: which picture does not lie at k/5 s, the first of them, or None.
+        width, height: upright video frame size.
+        times: time of every video frame, in seconds.
+        off_grid: which video frame does not lie at k/5 s, the first of them, or None.
         pcm: int16, shape [samples]: all that was decoded, channels by mean, from time 0.
-        frozen_run: pictures at the end that equal the last one (itself too), at most 64.
-        frames_sha256: over the digests of all pictures (docs/formats.md), or None without any.
+        frozen_run: video frames at the end that equal the last one (itself too), at most 64.
+        frames_sha256: over the digests of all video frames (docs/formats.md), or None without any.
         holes: holes and overlaps in the sound, placed as their time stamps say.
         errors: what the decoders complained about, why decoding stopped if it did, and why the
             file cannot be streamed if that is so.
@@ -70,7 +70,7 @@ class Decoded:
 
     @property
     def frames(self) -> int:
-        """Number of pictures."""
+        """Number of video frames."""
         return len(self.times)
 
     @property
@@ -84,7 +84,7 @@ def decode(path: Path) -> Decoded:
     """Decode a file whole; damage inside it is told in `errors`, not raised.
 
     Raises:
-        HfdError: the file cannot be opened, or has no picture stream.
+        HfdError: the file cannot be opened, or has no video stream.
     """
     with open_media(path) as container:
         stream = find_video_stream(container, path)
@@ -96,7 +96,7 @@ def decode(path: Path) -> Decoded:
             streams=(len(container.streams.video), len(container.streams.audio)),
             comment=container.metadata.get("comment", ""),
         )
-        pictures, samples = _Pictures(found, path), _Sound(found, path)
+        shown, samples = _Frames(found, path), _Sound(found, path)
         wanted = [stream, sound] if sound else [stream]
         packets = 0
         try:
@@ -104,12 +104,12 @@ def decode(path: Path) -> Decoded:
                 packets += packet.stream is stream and packet.size > 0
                 for frame in packet.decode():
                     if isinstance(frame, av.VideoFrame):
-                        pictures.add(frame)
+                        shown.add(frame)
                     elif isinstance(frame, av.AudioFrame):
                         samples.add(frame)
         except (av.error.FFmpegError, ValueError) as error:
             found.errors.append(f"decoding stopped: {reason(error)}")
-        pictures.finish(packets)
+        shown.finish(packets)
         found.pcm = samples.track()
     return found
 
@@ -133,7 +133,7 @@ def _audio_facts(stream: av.AudioStream) -> dict[str, Any]:
     return {"codec": codec.name, "rate": codec.sample_rate, "channels": codec.channels}
 
 
-class _Pictures:
+class _Frames:
     def __init__(self, found: Decoded, path: Path) -> None:
         self._found, self._path = found, path
         self._hash = hashlib.sha256()
@@ -215,5 +215,5 @@ def _luma(frame: av.VideoFrame) -> np.ndarray:
 
 
 def _difference(a: np.ndarray, b: np.ndarray) -> float:
-    """Mean absolute difference; pictures of two sizes differ altogether."""
+    """Mean absolute difference; video frames of two sizes differ altogether."""
     return float(np.abs(a.astype(np.int16) - b).mean()) if a.shape == b.shape else 255.0

@@ -87,7 +87,7 @@ def _pcm(data: bytes) -> np.ndarray:
 
 
 def _make_video(video: Video, data: bytes, target: Path) -> None:
-    """Write a clip as it is, or remux its pictures without decoding them."""
+    """Write a clip as it is, or remux its video frames without decoding them."""
     if video.remux is None:
         atomic_write(target, data)
         return

@@ -60,7 +60,7 @@ def compiled_frames(
         normalise = Normaliser(pixel_aspect(video_stream(container, source)))
     frames = SourceFrames(source)
     deadline = time.monotonic() + time_limit(source, timeline.seconds)
-    for frame in on_grid(_in_time(frames, deadline, source), timeline.pictures):
+    for frame in on_grid(_in_time(frames, deadline, source), timeline.frames):
         try:
             yield normalise(frame)
         except HfdError as error:
@@ -99,7 +99,7 @@ def encode(source: SourceVideo, pcm: np.ndarray, timeline: Timeline, out: Path) 
         sound = container.add_stream("flac", rate=SAMPLE_RATE, layout="mono", format="s16")
         sound.codec_context.options = {"flags": "+bitexact"}
         frame: av.VideoFrame | None = first
-        for k in range(timeline.pictures):
+        for k in range(timeline.frames):
             assert frame is not None
             frame.pts, frame.time_base = k, Fraction(1, FPS)
             frame.pict_type = _INTRA if k == timeline.body else _ANY
@@ -125,7 +125,7 @@ def _in_time(frames: SourceFrames, deadline: float, source: SourceVideo) -> Iter
 def _video_stream(
     container: av.container.OutputContainer, first: av.VideoFrame, timeline: Timeline
 ) -> av.VideoStream:
-    tail = f"{timeline.body + 1},{timeline.pictures - 1},q={_TAIL_QP}"
+    tail = f"{timeline.body + 1},{timeline.frames - 1},q={_TAIL_QP}"
     stream = container.add_stream("libx264", rate=FPS)
     stream.width, stream.height, stream.pix_fmt = first.width, first.height, "yuv420p"
     codec = stream.codec_context

@@ -36,7 +36,7 @@ def open_media(path: Path) -> av.container.InputContainer:
 
 
 def find_video_stream(container: av.container.InputContainer, path: Path) -> av.VideoStream:
-    """The file's picture stream, cover images aside.
+    """The file's video stream, cover images aside.
 
     Raises:
         HfdError: there is none whose codec is known.
@@ -51,11 +51,11 @@ def find_video_stream(container: av.container.InputContainer, path: Path) -> av.
             file=path,
             remedy="Deliver it as mp4",
         )
-    raise HfdError("has no picture stream", file=path, remedy="Deliver a file with video")
+    raise HfdError("has no video stream", file=path, remedy="Deliver a file with video")
 
 
 def has_video(container: av.container.InputContainer) -> bool:
-    """Whether there is a picture stream, cover images aside, of a known codec or not."""
+    """Whether there is a video stream, cover images aside, of a known codec or not."""
     return any(not _is_cover(stream) for stream in container.streams.video)
 
 

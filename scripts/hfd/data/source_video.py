@@ -1,7 +1,7 @@
 """A source video, looked at through its packets: nothing is decoded here.
 
-What media time is, for every container: 0 is where the earliest of the file's picture and sound
-tracks begins. Only picture and sound decide; subtitles and telemetry do not.
+What media time is, for every container: 0 is where the earliest of the file's video and sound
+tracks begins. Only video and sound decide; subtitles and telemetry do not.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class SourceVideo:
 
     Attributes:
         path: the file.
-        stream: index of its picture stream in the file.
+        stream: index of its video stream in the file.
         begin: time stamp of its first video frame, in the file's own seconds.
         late: media time of that frame, in seconds.
         end: media time at which its last video frame ends.
@@ -54,7 +54,7 @@ class SourceVideo:
 
 
 def video_stream(container: av.container.InputContainer, source: SourceVideo) -> av.VideoStream:
-    """The source's picture stream in its opened file."""
+    """The source's video stream in its opened file."""
     return next(s for s in container.streams.video if s.index == source.stream)
 
 
@@ -178,7 +178,7 @@ def _refuse_jump_back(video: _Track, path: Path) -> None:
 def _refuse_truncated(
     container: av.container.InputContainer, tracks: dict[int, _Track], path: Path
 ) -> None:
-    """Refuse a file that ends before its header says so, picture and sound apart.
+    """Refuse a file that ends before its header says so, video and sound apart.
 
     Where the header has one length for the whole file, any track may be the one that fills it.
     """

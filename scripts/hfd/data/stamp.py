@@ -13,8 +13,8 @@ class Stamp:
     """The file's ``comment`` tag.
 
     Attributes:
-        body: pictures before the tail.
-        frames: all pictures.
+        body: video frames before the tail.
+        frames: all video frames.
     """
 
     body: int
@@ -22,7 +22,7 @@ class Stamp:
 
     @classmethod
     def for_body(cls, body: int) -> Stamp:
-        """The stamp of a file with `body` pictures and the 3 s tail."""
+        """The stamp of a file with `body` video frames and the 3 s tail."""
         return cls(body, body + PAD_VIDEO_FRAMES)
 
     @classmethod

@@ -52,7 +52,7 @@ class Timeline:
 
     Attributes:
         clips: the first question's prefix and the second question.
-        body: pictures before the 3 s tail.
+        body: video frames before the 3 s tail.
         warnings: what is odd but not wrong, one sentence each.
     """
 
@@ -61,19 +61,19 @@ class Timeline:
     warnings: tuple[str, ...]
 
     @property
-    def pictures(self) -> int:
-        """All pictures, the frozen tail included."""
+    def frames(self) -> int:
+        """All video frames, the frozen tail included."""
         return self.body + PAD_VIDEO_FRAMES
 
     @property
     def samples(self) -> int:
         """All samples, the silent tail included."""
-        return self.pictures * VIDEO_FRAME_SAMPLES
+        return self.frames * VIDEO_FRAME_SAMPLES
 
     @property
     def seconds(self) -> float:
         """Length of the file: `duration_seconds` of the manifest."""
-        return self.pictures / FPS
+        return self.frames / FPS
 
 
 def hesitation_timeline(
@@ -87,7 +87,7 @@ def hesitation_timeline(
     Args:
         sample: the row.
         audio_seconds: length of each question's recording.
-        video_end: end of the source video's last picture, in seconds from the video's 0.
+        video_end: end of the source video's last video frame, in seconds from the video's 0.
         full_first_question: ``refuse`` or ``warn`` when the first question's spoken text is not
             an unfinished beginning of its text.
 
@@ -114,7 +114,7 @@ def hesitation_timeline(
     if end > video_end * FPS:
         warnings.append(
             f"speech ends at {samples_to_seconds(second.end):.3f} s, after the video "
-            f"({float(video_end):.3f} s): its last picture is held"
+            f"({float(video_end):.3f} s): its last video frame is held"
         )
     return Timeline((first, second), math.ceil(max(end, video_end * FPS)), tuple(warnings))
 

@@ -15,29 +15,29 @@ from hfd.video_frames import upright_rgb, video_frame_digest
 
 @dataclass(frozen=True)
 class Frame:
-    """One picture of a compiled file, turned into RGB when a model asks for it.
+    """One video frame of a compiled file, turned into RGB when a model asks for it.
 
     Attributes:
-        index: number of the picture in the file; its pts is exactly ``index / 5`` seconds.
-        picture: the picture as it was decoded.
+        index: number of the video frame in the file; its pts is exactly ``index / 5`` seconds.
+        image: the video frame as it was decoded.
     """
 
     index: int
-    picture: av.VideoFrame
+    image: av.VideoFrame
 
     @property
     def pts_samples(self) -> int:
-        """Time of the picture in 16 kHz samples."""
+        """Time of the video frame in 16 kHz samples."""
         return self.index * VIDEO_FRAME_SAMPLES
 
     @cached_property
     def rgb(self) -> np.ndarray:
         """uint8, shape [height, width, 3], upright."""
-        return upright_rgb(self.picture)
+        return upright_rgb(self.image)
 
     def digest(self) -> bytes:
-        """The 32 bytes by which the picture is known in traces and checks."""
-        return video_frame_digest(self.picture)
+        """The 32 bytes by which the video frame is known in traces and checks."""
+        return video_frame_digest(self.image)
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class SampleInfo:
     Attributes:
         sample_id: the sample's id.
         media_s: length of the compiled file in seconds (with its 3 s tail).
-        width, height: upright picture size in pixels.
+        width, height: upright video frame size in pixels.
         seed: the sample's own seed, derived from the run's seed and the id.
         scratch: an empty folder for the model's own side files (raw frames of a server);
             what is left in it is kept beside the result.

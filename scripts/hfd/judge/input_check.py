@@ -61,7 +61,7 @@ def check_input(trace: Trace) -> list[Finding]:
 def _check_frames(
     header: dict[str, Any], inputs: list[tuple[int, dict[str, Any]]]
 ) -> list[Finding]:
-    """Every 5 fps picture exactly once, in the unit in which it lies."""
+    """Every 5 fps video frame exactly once, in the unit in which it lies."""
     if header["media_samples"] != header["media_frames"] * VIDEO_FRAME_SAMPLES:
         return [Finding("A2", TRACE, "the header's pictures and samples differ in length", 1)]
     unit, total = header["unit_samples"], header["media_frames"]

@@ -31,7 +31,7 @@ class Reference:
         video_sha256, adapter_sha256: hashes of the files as they are now.
         check: the record of work/checks, empty where there is none.
         pcm: the decoded sound, int16 at 16 kHz, shape [samples].
-        pictures: the digest of every video frame, in order (docs/formats.md: ``frames_sha``).
+        frames: the digest of every video frame, in order (docs/formats.md: ``frames_sha``).
     """
 
     sample: Sample
@@ -40,7 +40,7 @@ class Reference:
     adapter_sha256: str | None
     check: Mapping[str, Any]
     pcm: np.ndarray
-    pictures: tuple[bytes, ...]
+    frames: tuple[bytes, ...]
 
     @property
     def question(self) -> Question | None:
@@ -71,11 +71,11 @@ def read_reference(sample: Sample, checks: Path | None) -> Reference:
         adapter_sha256=sha256_file(sample.adapter) if sample.adapter else None,
         check=read_json(check) if check and check.is_file() else {},
         pcm=read_sound(sample.video),
-        pictures=_read_pictures(sample.video),
+        frames=_read_frames(sample.video),
     )
 
 
-def _read_pictures(video: Path) -> tuple[bytes, ...]:
+def _read_frames(video: Path) -> tuple[bytes, ...]:
     with open_media(video) as container:
         container.streams.video[0].thread_type = "NONE"
         return tuple(video_frame_digest(frame) for frame in container.decode(video=0))

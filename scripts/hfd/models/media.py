@@ -50,7 +50,7 @@ def jpeg(frame: Frame, quality: int, size: FrameSize | None = None) -> bytes:
 
 
 def grey_jpeg(width: int, height: int) -> bytes:
-    """A picture of nothing, for warming a server up."""
+    """A video frame of nothing, for warming a server up."""
     out = io.BytesIO()
     Image.new("RGB", (width, height), (128, 128, 128)).save(out, format="JPEG")
     return out.getvalue()

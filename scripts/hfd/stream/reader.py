@@ -1,6 +1,6 @@
 """Read one compiled file as units: nothing lost, nothing added, order and pts exact.
 
-The file's end is the end of its last picture. Audio beyond it (the tail of an AAC track) is cut,
+The file's end is the end of its last frame. Audio beyond it (the tail of an AAC track) is cut,
 audio that is missing before it is silence, and only the last unit is filled up with zeros.
 """
 
@@ -31,8 +31,8 @@ class MediaInfo:
     """What a compiled file holds, from its packets alone (nothing is decoded).
 
     Attributes:
-        frames: number of pictures.
-        width, height: upright picture size in pixels.
+        frames: number of video frames.
+        width, height: upright video frame size in pixels.
     """
 
     frames: int
@@ -51,16 +51,16 @@ class MediaInfo:
 
 
 def probe(path: Path) -> MediaInfo:
-    """Count the pictures of a compiled file and tell their upright size.
+    """Count the video frames of a compiled file and tell their upright size.
 
     Raises:
-        HfdError: the file cannot be opened or has no picture or no sound.
+        HfdError: the file cannot be opened or has no video frame or no sound.
     """
     with open_media(path) as container:
         video, _ = _streams(container, path)
         frames = sum(1 for packet in container.demux(video) if packet.size)
         if not frames:
-            raise HfdError("has no picture", file=path, remedy="Deliver or compile it again")
+            raise HfdError("has no video frame", file=path, remedy="Deliver or compile it again")
         container.seek(0)
         try:
             first = next(container.decode(video))
@@ -76,7 +76,7 @@ def read_units(path: Path, unit_samples: int, info: MediaInfo | None = None) -> 
     """Give the file's units in order, each as soon as both streams have passed its end.
 
     Args:
-        path: a compiled file (5 pictures a second, 16 kHz mono).
+        path: a compiled file (5 video frames a second, 16 kHz mono).
         unit_samples: length of a unit in samples at 16 kHz (1280, 7680, 16000, ...).
         info: what `probe` said of the file, if it was asked before.
 
@@ -87,7 +87,7 @@ def read_units(path: Path, unit_samples: int, info: MediaInfo | None = None) -> 
     with open_media(path) as container:
         video, audio = _streams(container, path)
         video.thread_type = "NONE"
-        pictures = _Pictures(path)
+        shown = _Frames(path)
         sound = _Sound(path)
         ends = range(unit_samples, info.samples + unit_samples, unit_samples)
         index = 0
@@ -95,21 +95,21 @@ def read_units(path: Path, unit_samples: int, info: MediaInfo | None = None) -> 
             for packet in container.demux(video, audio):
                 for frame in packet.decode():
                     if isinstance(frame, av.VideoFrame):
-                        pictures.add(frame)
+                        shown.add(frame)
                     elif isinstance(frame, av.AudioFrame):
                         sound.add(frame)
-                while index < len(ends) and ends[index] <= min(pictures.end, sound.end):
-                    yield _unit(index, unit_samples, pictures, sound, info)
+                while index < len(ends) and ends[index] <= min(shown.end, sound.end):
+                    yield _unit(index, unit_samples, shown, sound, info)
                     index += 1
         except av.error.FFmpegError as error:
             raise _broken(path, error) from error
-        check_frame_count(info.frames, pictures.count, path)
+        check_frame_count(info.frames, shown.count, path)
         for last in range(index, len(ends)):
-            yield _unit(last, unit_samples, pictures, sound, info)
+            yield _unit(last, unit_samples, shown, sound, info)
 
 
-class _Pictures:
-    """Decoded pictures that no unit has taken yet."""
+class _Frames:
+    """Decoded video frames that no unit has taken yet."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -153,13 +153,11 @@ class _Sound:
         return np.pad(taken, (0, count - len(taken)))
 
 
-def _unit(
-    index: int, unit_samples: int, pictures: _Pictures, sound: _Sound, info: MediaInfo
-) -> Unit:
+def _unit(index: int, unit_samples: int, shown: _Frames, sound: _Sound, info: MediaInfo) -> Unit:
     start = index * unit_samples
     valid = min(unit_samples, info.samples - start)
     pcm = np.pad(sound.take(unit_samples)[:valid], (0, unit_samples - valid))
-    frames = pictures.take(start + unit_samples)
+    frames = shown.take(start + unit_samples)
     return Unit(index, start, pcm, frames, valid, start + unit_samples >= info.samples)
 
 
@@ -167,7 +165,7 @@ def _streams(
     container: av.container.InputContainer, path: Path
 ) -> tuple[av.VideoStream, av.AudioStream]:
     if not container.streams.video or not container.streams.audio:
-        missing = "picture" if not container.streams.video else "sound"
+        missing = "video" if not container.streams.video else "sound"
         raise HfdError(f"has no {missing} stream", file=path, remedy="Deliver or compile it again")
     return container.streams.video[0], container.streams.audio[0]
 

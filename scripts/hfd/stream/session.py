@@ -211,7 +211,7 @@ def _push(
 
 
 def _prepare(units: Iterator[Unit]) -> Iterator[_Prepared]:
-    """Hash each unit: its valid int16 PCM, and the digests of its pictures."""
+    """Hash each unit: its valid int16 PCM, and the digests of its video frames."""
     for unit in units:
         pcm = to_int16(unit.pcm[: unit.valid_samples]).tobytes()
         digests = b"".join(frame.digest() for frame in unit.frames)

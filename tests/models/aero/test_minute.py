@@ -51,7 +51,7 @@ def every_unit_left_when_it_was_due_and_none_before(minute, machine_ms):
     assert np.percentile(lags_ms, 95) <= 20 + machine_ms
     first, last = np.median(lags_ms[:250]), np.median(lags_ms[-250:])
     assert abs(last - first) <= 5 + machine_ms  # no drift
-    # On the socket, not only handed over: one more thread to wake, and one for a picture.
+    # On the socket, not only handed over: one more thread to wake, and one for a video frame.
     assert minute.end["wire_lag_ms"]["p95"] <= 20 + 3 * machine_ms
 
 

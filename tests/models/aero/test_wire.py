@@ -17,7 +17,7 @@ from hfd.duplex.units import Unit
 from hfd.errors import HfdError
 from hfd.models.aero import AeroModel
 from hfd.models.aero.speaker import Speaker
-from hfd.models.aero.wire import Picture, Wire
+from hfd.models.aero.wire import SentFrame, Wire
 from hfd.models.sockets.exchange import Exchange
 from hfd.models.sockets.failures import SampleFailure
 from hfd.models.sockets.measures import largest_burst
@@ -43,7 +43,7 @@ def mended(tmp_path):
 
 def test_a_unit_is_1280_samples_of_pcm16_and_its_picture_goes_first():
     picture, audio = map(
-        json.loads, Wire(SHIPPED).unit_messages(UNIT, Picture(0.2, b"\xff\xd8"), {})
+        json.loads, Wire(SHIPPED).unit_messages(UNIT, SentFrame(0.2, b"\xff\xd8"), {})
     )
     assert picture["type"] == "video.frame" and picture["timestamp"] == 0.2
     pcm = np.frombuffer(base64.b64decode(audio["audio"]), "<i2")
@@ -68,7 +68,7 @@ def test_binary_float32_and_a_picture_inside_the_message_need_no_code(mended):
         ]
 
     wire = mended(joined)
-    (with_picture,) = map(json.loads, wire.unit_messages(UNIT, Picture(0.2, b"x"), {}))
+    (with_picture,) = map(json.loads, wire.unit_messages(UNIT, SentFrame(0.2, b"x"), {}))
     (without,) = map(json.loads, wire.unit_messages(UNIT, None, {}))
     assert with_picture["v"] == ["eA=="] and with_picture["i"] == 3
     assert without["v"] == []

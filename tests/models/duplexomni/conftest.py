@@ -110,7 +110,7 @@ def slice_facts(trace):
 
 
 def units(count, seed=3, new_after=None):
-    """`count` slices of noise with a picture every 0.2 s; the content changes after `new_after`."""
+    """`count` slices of noise with a frame every 0.2 s; the content changes after `new_after`."""
     rng = np.random.default_rng(seed)
     made = []
     for index in range(count):

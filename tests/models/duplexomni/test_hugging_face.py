@@ -54,4 +54,4 @@ def test_a_frame_has_as_many_tokens_as_the_models_image_processor_gives_it(size,
         height, width, factor=32, min_pixels=56 * 56, max_pixels=12845056
     )
     assert rows * columns // 32**2 == tokens
-    assert context_need(7680, *size, picture_interval=4, long_side=784).picture_tokens == tokens
+    assert context_need(7680, *size, picture_interval=4, long_side=784).frame_tokens == tokens

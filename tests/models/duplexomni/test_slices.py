@@ -164,7 +164,7 @@ def test_the_sound_sent_is_the_decoded_file_bit_for_bit(servers, converse, compi
 def test_one_slice_in_four_carries_the_last_picture_not_after_its_start(
     model_of, servers, tmp_path
 ):
-    """Slice 4 starts at 1.92 s: picture 9 (1.8 s), not 10; slice 20 starts on picture 48."""
+    """Slice 4 starts at 1.92 s: frame 9 (1.8 s), not 10; slice 20 starts on frame 48."""
     thinker = servers(Thinker)
     events = drive(model_of(thinker), units(24), tmp_path)
     sent = {

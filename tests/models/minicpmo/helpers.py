@@ -32,7 +32,7 @@ def make_units(count, *, width=320, height=180, seed=0, frames=5) -> list[Unit]:
 
 
 def sample(units, sample_id="one", seed=7) -> SampleInfo:
-    picture = units[0].frames[0].picture
+    picture = units[0].frames[0].image
     size = picture.width, picture.height
     return SampleInfo(sample_id, float(len(units)), *size, seed, Path("unused"))
 

@@ -17,7 +17,7 @@ TINY = {"device": "cpu", "num_steps": 2, "max_codes": 120, "tail_tokens": 30}
 
 
 def make_units(count, *, width=320, height=180, seed=0, pictures=5):
-    """`count` seconds of noise: pictures at 5 fps and sound at 16 kHz."""
+    """`count` seconds of noise: video frames at 5 fps and sound at 16 kHz."""
     random = np.random.default_rng(seed)
     units = []
     for index in range(count):
@@ -31,7 +31,7 @@ def make_units(count, *, width=320, height=180, seed=0, pictures=5):
 
 
 def sample(units, sample_id="one", seed=7):
-    picture = units[0].frames[0].picture
+    picture = units[0].frames[0].image
     return SampleInfo(
         sample_id, float(len(units)), picture.width, picture.height, seed, Path("unused")
     )

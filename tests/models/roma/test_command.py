@@ -16,13 +16,13 @@ pytestmark = pytest.mark.heavy
 def write_clip(path, units):
     """A compiled file of these seconds: H.264 at 5 fps and FLAC at 16 kHz in mp4."""
     with av.open(str(path), "w", options={"strict": "experimental"}) as container:
-        first = units[0].frames[0].picture
+        first = units[0].frames[0].image
         video = container.add_stream("libx264", rate=5)
         video.width, video.height, video.pix_fmt = first.width, first.height, "yuv420p"
         audio = container.add_stream("flac", rate=16_000, layout="mono")
         for unit in units:
             for frame in unit.frames:
-                picture = frame.picture.reformat(format="yuv420p")
+                picture = frame.image.reformat(format="yuv420p")
                 picture.pts = frame.index
                 container.mux(video.encode(picture))
             pcm = (unit.pcm * 32767).astype(np.int16)[None]

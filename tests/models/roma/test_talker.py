@@ -32,7 +32,7 @@ def upstream_codes(stream, monkeypatch):
     whole = stream.whole()
     turns = make_turns(stream.parts.tokenizer, "")
     ids, _ = model.generate(
-        # Upstream would pass the pictures to the talker too, which refuses them.
+        # Upstream would pass the video frames to the talker too, which refuses them.
         thinker_pixel_values_videos=whole.pop("pixel_values_videos"),
         **whole,
         thinker_max_new_tokens=12,

@@ -1,4 +1,4 @@
-"""One second of media: pictures, sizes, patches, sound."""
+"""One second of media: video frames, sizes, patches, sound."""
 
 from dataclasses import replace
 
@@ -52,7 +52,7 @@ def test_a_second_without_frames_shows_the_last_one_before_it():
 )
 def test_sizes_follow_roma_then_qwen(size, steps, tokens):
     assert units.target_sizes(*size) == steps
-    assert units.picture_grid(*size).tokens == tokens
+    assert units.frame_grid(*size).tokens == tokens
 
 
 def test_a_strip_is_refused():

@@ -52,7 +52,7 @@ def _fed_units(folder: Folder, reference: Reference) -> Verdict:
         other = None
         if hashlib.sha256(part.tobytes()).hexdigest() != line["pcm_sha"]:
             other = "the sound of unit {} is not the file's sound"
-        elif _frames_sha(line["frames"], reference.pictures) != line["frames_sha"]:
+        elif _frames_sha(line["frames"], reference.frames) != line["frames_sha"]:
             other = "the video frames of unit {} are not the file's"
         if other:
             at = line["start"] / SAMPLE_RATE
@@ -67,10 +67,10 @@ def _fed_units(folder: Folder, reference: Reference) -> Verdict:
     )
 
 
-def _frames_sha(frames: Sequence[Any], pictures: Sequence[bytes]) -> str | None:
-    if not all(isinstance(index, int) and 0 <= index < len(pictures) for index in frames):
+def _frames_sha(frames: Sequence[Any], digests: Sequence[bytes]) -> str | None:
+    if not all(isinstance(index, int) and 0 <= index < len(digests) for index in frames):
         return None
-    return hashlib.sha256(b"".join(pictures[index] for index in frames)).hexdigest()
+    return hashlib.sha256(b"".join(digests[index] for index in frames)).hexdigest()
 
 
 def _check_taken(folder: Folder) -> str | None:

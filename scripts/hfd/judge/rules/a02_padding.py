@@ -14,7 +14,7 @@ def of_sample(case: SampleCase) -> Verdict:
     streamed = case.folder.trace.header["media_frames"]
     told = {
         "the manifest's duration": round(case.reference.sample.duration_seconds * FPS),
-        "the file": len(case.reference.pictures),
+        "the file": len(case.reference.frames),
     }
     for name, frames in told.items():
         if streamed != frames:

@@ -43,7 +43,7 @@ class AeroModel(DuplexModel):
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._settings = read_settings(settings)
-        self._picture_fps = self._settings.picture_rate()
+        self._frame_rate = self._settings.frame_rate()
         self._servers = {
             name: ChildServer(spec) for name, spec in self._settings.server_specs().items()
         }
@@ -59,7 +59,7 @@ class AeroModel(DuplexModel):
             output_rate=SAMPLE_RATE,
             clock="arrival",
             voice_origin="streaming_tts",
-            frame_rule=FrameRule.per_second(self._picture_fps, jpeg_quality=JPEG_QUALITY),
+            frame_rule=FrameRule.per_second(self._frame_rate, jpeg_quality=JPEG_QUALITY),
             max_media_s=self._settings.max_media_s,
             gpus=len({gpu for server in self._servers.values() for gpu in server.spec.gpus}),
             codec_hop_samples=FRAME_SAMPLES,
@@ -75,7 +75,7 @@ class AeroModel(DuplexModel):
             self._settings.weights,
             detail={
                 "wire": {"file": self._wire.name, "sha256": self._wire.sha256},
-                "picture_fps": str(self._picture_fps),
+                "picture_fps": str(self._frame_rate),
                 "tts": self._sockets.run(self._tts_identity()),
             },
         )

@@ -17,7 +17,7 @@ from hfd.media_time import FPS
 from hfd.models.aero.settings import Limits
 from hfd.models.aero.speaker import Speaker
 from hfd.models.aero.vocab import TokenText
-from hfd.models.aero.wire import Picture, Wire, WireEvent
+from hfd.models.aero.wire import SentFrame, Wire, WireEvent
 from hfd.models.media import jpeg
 from hfd.models.sockets.exchange import Exchange
 from hfd.models.sockets.failures import SampleFailure
@@ -67,7 +67,7 @@ class Conversation:
         )
         self._activity = asyncio.Event()
         self._gap: asyncio.TimerHandle | None = None
-        self._pictures = 0
+        self._frames = 0
         self._heard = 0
         self._final = False
         self._closed = False
@@ -132,16 +132,16 @@ class Conversation:
     # -- out ---------------------------------------------------------------------------------
 
     async def _messages(self, unit: Unit) -> Sequence[str | bytes]:
-        return self._wire.unit_messages(unit, await self._picture(unit), self._issued)
+        return self._wire.unit_messages(unit, await self._frame(unit), self._issued)
 
-    async def _picture(self, unit: Unit) -> Picture | None:
+    async def _frame(self, unit: Unit) -> SentFrame | None:
         """The unit's video frame, if its turn has come; made into a JPEG beside the loop."""
         if not unit.taken:
             return None
         frame = unit.taken[-1]
-        self._pictures += 1
+        self._frames += 1
         data = await self._loop.run_in_executor(None, jpeg, frame, self._jpeg_quality)
-        return Picture(frame.index / FPS, data)
+        return SentFrame(frame.index / FPS, data)
 
     # -- in ----------------------------------------------------------------------------------
 
@@ -274,7 +274,7 @@ class Conversation:
             **{name: self._counts[name] for name in names},
             "unknown_events": self._unknown.record(),
             "largest_burst": largest_burst(self._text_times, SLOT_S),
-            "pictures_sent": self._pictures,
+            "pictures_sent": self._frames,
             **self._units.facts(),
             **self._speaker.facts(),
         }

@@ -38,7 +38,7 @@ class Settings(Limits):
         wire: file with the Aero server's vocabulary, relative to the repository root.
         weights: what is recorded as the weights' name.
         vocab: the model's ``vocab.json``, if half characters are to be joined.
-        picture_fps: pictures a second, a number or a fraction such as ``1/2``.
+        picture_fps: video frames a second, a number or a fraction such as ``1/2``.
         speaker, language: the voice; null: the TTS server's first.
         record: whether raw frames are kept.
         max_media_s: longest file, or null for no limit.
@@ -64,7 +64,7 @@ class Settings(Limits):
         """
         return {name: ServerSpec.from_settings(name, given) for name, given in self.servers.items()}
 
-    def picture_rate(self) -> Fraction:
+    def frame_rate(self) -> Fraction:
         """`picture_fps` as an exact number.
 
         Raises:

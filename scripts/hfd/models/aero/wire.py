@@ -27,8 +27,8 @@ EventKind = Literal["text", "silence", "final", "error", "ignored", "unknown"]
 
 
 @dataclass(frozen=True)
-class Picture:
-    """A picture as it is sent: its time in the file and its JPEG bytes."""
+class SentFrame:
+    """A video frame as it is sent: its time in the file and its JPEG bytes."""
 
     seconds: float
     jpeg: bytes
@@ -77,10 +77,10 @@ _UNIT_VALUES: dict[str, Callable[[Unit], Any]] = {
     "pcm16_base64": lambda unit: _base64(_pcm16(unit)),
     "float32_base64": lambda unit: _base64(_float32(unit)),
 }
-_PICTURE_VALUES: dict[str, Callable[[Picture], Any]] = {
-    "picture_s": lambda picture: picture.seconds,
-    "picture_jpeg": lambda picture: picture.jpeg,
-    "picture_jpeg_base64": lambda picture: _base64(picture.jpeg),
+_FRAME_VALUES: dict[str, Callable[[SentFrame], Any]] = {
+    "picture_s": lambda frame: frame.seconds,
+    "picture_jpeg": lambda frame: frame.jpeg,
+    "picture_jpeg_base64": lambda frame: _base64(frame.jpeg),
 }
 _PLACEHOLDER = re.compile(r"^\{(\w+)\}$")
 MOST_VALUE_CHARACTERS = 4096
@@ -125,7 +125,7 @@ class Wire:
         self._open, self._unit, self._done = (list(send[part]) for part in ("open", "unit", "done"))
         issued = receive.get("values", {})
         self._values = {name: list(paths) for name, paths in issued.items()}
-        known = {*_UNIT_VALUES, *_PICTURE_VALUES, *self._values}
+        known = {*_UNIT_VALUES, *_FRAME_VALUES, *self._values}
         for name in _placeholders([*self._open, *self._unit, *self._done]):
             if name not in known:
                 raise KeyError(f"unknown placeholder {{{name}}}, known: {sorted(known)}")
@@ -145,7 +145,7 @@ class Wire:
         self.markers = re.compile(content["markers"])
         silence = Unit(0, 0, np.zeros(1, np.float32), (), 1, False)
         said = dict.fromkeys(self._values, "")
-        self.unit_messages(silence, Picture(0.0, b""), said)  # raises what could never be sent
+        self.unit_messages(silence, SentFrame(0.0, b""), said)  # raises what could never be sent
 
     def open_messages(self) -> list[str | bytes]:
         """What to send before the first unit."""
@@ -156,15 +156,15 @@ class Wire:
         return [_encode(_filled(message, issued)) for message in self._done]
 
     def unit_messages(
-        self, unit: Unit, picture: Picture | None, issued: Mapping[str, str | int]
+        self, unit: Unit, frame: SentFrame | None, issued: Mapping[str, str | int]
     ) -> list[str | bytes]:
-        """What to send for one unit and the picture that belongs to it, if any."""
+        """What to send for one unit and the video frame that belongs to it, if any."""
         values: dict[str, Any] = {}
         for name in _placeholders(self._unit):
             if name in _UNIT_VALUES:
                 values[name] = _UNIT_VALUES[name](unit)
-            elif name in _PICTURE_VALUES:
-                values[name] = None if picture is None else _PICTURE_VALUES[name](picture)
+            elif name in _FRAME_VALUES:
+                values[name] = None if frame is None else _FRAME_VALUES[name](frame)
             else:
                 values[name] = issued[name]
         filled = (_fill(template, values, self.awaited) for template in self._unit)

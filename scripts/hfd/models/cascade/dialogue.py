@@ -1,6 +1,6 @@
 """What the agent says: keyword rules and reflection in the manner of ELIZA, and no pretence.
 
-It uses the words it heard, claims no knowledge, and admits that it sees no pictures.
+It uses the words it heard, claims no knowledge, and admits that it sees no video frames.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How much context a file needs, told from its length and picture size before the first request.
+"""How much context a file needs, told from its length and frame size before the first request.
 
 Counts follow the model's public processors: one vision token for 32 x 32 pixels, audio tokens by
 the encoder's convolution arithmetic. Words are not known beforehand and are budgeted. The server's
@@ -24,7 +24,7 @@ AUDIO_TOKENS = 8
 """One slice of sound: 48 mel frames make 6 tokens, with a start and an end."""
 REPLY_TOKENS = 40
 """Budget for the thinker's dict: about 28 when silent, up to 50 in a busy slice."""
-PICTURE_FRAMING_TOKENS = 9
+FRAME_FRAMING_TOKENS = 9
 PIXELS_PER_TOKEN_SIDE = 32
 TALKER_ROWS_PER_SLICE = REPLY_TOKENS + 8
 """Rows of the talker: one per reply token, six codec frames, begin and end."""
@@ -50,15 +50,15 @@ class Need:
     """What one file asks for.
 
     Attributes:
-        slices, pictures: how many the whole file makes.
-        picture_tokens: vision tokens of one picture.
+        slices, frames: how many the whole file makes.
+        frame_tokens: vision tokens of one video frame.
         thinker_tokens: context of the last request and its answer.
         talker_rows: context of the talker at the last slice.
     """
 
     slices: int
-    pictures: int
-    picture_tokens: int
+    frames: int
+    frame_tokens: int
     thinker_tokens: int
     talker_rows: int
 
@@ -66,18 +66,18 @@ class Need:
 def context_need(
     samples: int, width: int, height: int, *, picture_interval: int, long_side: int
 ) -> Need:
-    """Count what a file of `samples` samples at 16 kHz and that picture size needs."""
+    """Count what a file of `samples` samples at 16 kHz and that video frame size needs."""
     slices = math.ceil(samples / SLICE_SAMPLES)
-    pictures = math.ceil(slices / picture_interval)
+    frames = math.ceil(slices / picture_interval)
     sides = sent_size(width, height, FrameSize("long_side", long_side, enlarge=True))
-    picture_tokens = math.prod(max(1, round(side / PIXELS_PER_TOKEN_SIDE)) for side in sides)
+    frame_tokens = math.prod(max(1, round(side / PIXELS_PER_TOKEN_SIDE)) for side in sides)
     return Need(
         slices=slices,
-        pictures=pictures,
-        picture_tokens=picture_tokens,
+        frames=frames,
+        frame_tokens=frame_tokens,
         thinker_tokens=SYSTEM_TOKENS
         + slices * (FRAMING_TOKENS + AUDIO_TOKENS + REPLY_TOKENS)
-        + pictures * (picture_tokens + PICTURE_FRAMING_TOKENS),
+        + frames * (frame_tokens + FRAME_FRAMING_TOKENS),
         talker_rows=slices * TALKER_ROWS_PER_SLICE,
     )
 
@@ -116,13 +116,13 @@ def refuse_unless_fits(
             if side % PIXELS_PER_TOKEN_SIDE == 0
             and need_at(side).thinker_tokens <= limits.thinker_tokens
         ]
-        picture_way = f", or picture_long_side to {smaller[0]}" if smaller else ""
+        frame_way = f", or picture_long_side to {smaller[0]}" if smaller else ""
         raise HfdError(
             f"needs {need.thinker_tokens} tokens of context, the thinker has "
             f"{limits.thinker_tokens}: {need.slices} slices of "
-            f"{FRAMING_TOKENS + AUDIO_TOKENS + REPLY_TOKENS} and {need.pictures} pictures of "
-            f"{need.picture_tokens + PICTURE_FRAMING_TOKENS}; nothing was sent, nothing is cropped",
+            f"{FRAMING_TOKENS + AUDIO_TOKENS + REPLY_TOKENS} and {need.frames} video frames of "
+            f"{need.frame_tokens + FRAME_FRAMING_TOKENS}; nothing was sent, nothing is cropped",
             remedy=f"Set THINKER_MAX_MODEL_LEN (stack.max_model_len) to {need.thinker_tokens} "
-            f"or more{picture_way}, for all samples of the run",
+            f"or more{frame_way}, for all samples of the run",
         )
     return need

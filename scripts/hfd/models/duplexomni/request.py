@@ -27,7 +27,7 @@ class RequestBody:
     """JSON of one session's chat request; `parts` joined is the body to send.
 
     The user's content is wrapped in the Python-like dict that the model was trained on:
-    ``{'audio_input': '<sound>', 'from_s2': '<command>', 'input_video': '<picture>'}``.
+    ``{'audio_input': '<sound>', 'from_s2': '<command>', 'input_video': '<video frame>'}``.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class RequestBody:
 
         Args:
             pcm: int16 little-endian samples at 16 kHz.
-            jpeg: the picture that goes with this slice, or None.
+            jpeg: the video frame that goes with this slice, or None.
             command: words of the second system for this slice, or an empty text.
         """
         opening = f"', 'from_s2': '{command}"

@@ -25,7 +25,7 @@ from hfd.duplex.units import SampleInfo, Unit
 from hfd.errors import HfdError
 from hfd.media_time import samples_to_seconds, seconds_to_samples
 from hfd.models.duplexomni.context import SLICE_SAMPLES, Limits, refuse_unless_fits
-from hfd.models.duplexomni.pictures import frame_rule
+from hfd.models.duplexomni.frames import frame_rule
 from hfd.models.duplexomni.prompts import S2_SYSTEM_PROMPT
 from hfd.models.duplexomni.settings import StackLaunch, StackUrls, filled, read_settings
 from hfd.models.duplexomni.slices import SliceLoop
@@ -144,8 +144,8 @@ class DuplexOmni(DuplexModel):
         )
         return {
             "slices": need.slices,
-            "pictures": need.pictures,
-            "picture_tokens": need.picture_tokens,
+            "pictures": need.frames,
+            "picture_tokens": need.frame_tokens,
             "thinker_tokens": need.thinker_tokens,
             "thinker_limit_tokens": self._limits.thinker_tokens,
         }

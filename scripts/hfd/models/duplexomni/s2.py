@@ -1,7 +1,7 @@
 """The second system (S2): a thinking layer beside the model, on an OpenAI-compatible endpoint.
 
 The thinker starts it with ``[THINK]`` and stops it with ``[WAIT]``. It reads the conversation and
-the pictures so far and answers with commands in 【brackets】, which are handed to the thinker one
+the frames so far and answers with commands in 【brackets】, which are handed to the thinker one
 per slice, with a seeded gap between them. It works in real time, so it needs the arrival clock.
 """
 
@@ -26,7 +26,7 @@ from hfd.models.duplexomni.context import SLICE_SAMPLES
 from hfd.models.duplexomni.prompts import S2_AFTER_FRAMES, S2_SYSTEM_PROMPT
 from hfd.models.http import HttpServer, ServerFailed
 
-MAX_PICTURES = 50
+MAX_FRAMES = 50
 GAP_S = (0.5, 1.0)
 """Media time between two commands, drawn evenly."""
 COMMAND = re.compile(r"【[^】]*】")
@@ -43,7 +43,7 @@ class S2Settings:
 
     Attributes:
         url: base of an OpenAI-compatible API, ``http(s)://host[:port]/v1``.
-        model: its model, which must take pictures.
+        model: its model, which must take video frames.
         api_key_env: environment variable that holds the key; the key is never recorded.
         timeout_s: longest time of one whole thought.
         request: more fields of the request (sampling).
@@ -89,7 +89,7 @@ class System2:
         self._seed = seed
         self._history: list[dict[str, Any]] = [{"role": "system", "content": S2_SYSTEM_PROMPT}]
         self._talk: list[tuple[str, str]] = []
-        self._pictures: deque[bytes] = deque(maxlen=MAX_PICTURES)
+        self._frames: deque[bytes] = deque(maxlen=MAX_FRAMES)
         self._commands: deque[str] = deque()
         self._next_slice = 0.0
         self._lock = threading.Lock()
@@ -97,8 +97,8 @@ class System2:
         self._failure: HfdError | None = None
 
     def saw(self, jpeg: bytes) -> None:
-        """Remember a picture for the next thought."""
-        self._pictures.append(jpeg)
+        """Remember a video frame for the next thought."""
+        self._frames.append(jpeg)
 
     def heard(self, who: str, words: str) -> None:
         """Add words of ``User`` or ``Agent`` to what the next thought is told."""
@@ -145,15 +145,15 @@ class System2:
             return self._commands.popleft()
 
     def _messages(self) -> list[dict[str, Any]]:
-        """The history, with the pictures so far attached to this request only."""
-        if not self._pictures:
+        """The history, with the video frames so far attached to this request only."""
+        if not self._frames:
             return list(self._history)
         shown: list[dict[str, Any]] = [
             {
                 "type": "image_url",
                 "image_url": {"url": f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}"},
             }
-            for jpeg in self._pictures
+            for jpeg in self._frames
         ]
         shown.append({"type": "text", "text": S2_AFTER_FRAMES})
         return [*self._history, {"role": "user", "content": shown}]

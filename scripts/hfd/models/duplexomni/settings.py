@@ -65,8 +65,8 @@ class Settings:
         stack: servers that are up, or how to start them.
         clock: ``arrival``: fed in real time, the talker works beside the thinker's next slice;
             ``virtual``: thinker and talker one after the other, their time measured.
-        picture_interval: one picture in that many slices (the model was trained with 4).
-        picture_long_side, jpeg_quality: size and quality of a picture.
+        picture_interval: one video frame in that many slices (the model was trained with 4).
+        picture_long_side, jpeg_quality: size and quality of a video frame.
         system_prompt: the session's first message.
         temperature, max_tokens: sampling of the thinker.
         request_timeout_s: longest time of one whole request.

@@ -28,7 +28,7 @@ from hfd.errors import HfdError
 from hfd.media_time import samples_to_seconds
 from hfd.models.duplexomni.blob import ThinkerBlob
 from hfd.models.duplexomni.deadlines import Deadlines
-from hfd.models.duplexomni.pictures import Picture, picture_of
+from hfd.models.duplexomni.frames import SentFrame, frame_of
 from hfd.models.duplexomni.prompts import EMPTY_REPLY
 from hfd.models.duplexomni.reply import Reply, parse_reply
 from hfd.models.duplexomni.request import RequestBody
@@ -103,9 +103,9 @@ class SliceLoop:
         """Take one slice; an error of this or an earlier slice is raised here."""
         if self._deadlines is not None:
             self._deadlines.is_due(unit, time.monotonic())
-        picture = picture_of(unit, self._settings, self._drawing)
+        frame = frame_of(unit, self._settings, self._drawing)
         pcm = to_int16(unit.pcm).tobytes()
-        thought = self._thinking.submit(self._think, unit.index, pcm, picture)
+        thought = self._thinking.submit(self._think, unit.index, pcm, frame)
         self._pending.append(self._speaking.submit(self._speak, thought))
         if self._settings.clock == "virtual":
             self._pending.popleft().result()
@@ -160,15 +160,15 @@ class SliceLoop:
         with suppress(HfdError):
             forget(self._stack.talker, self._session_id)
 
-    def _think(self, index: int, pcm: bytes, picture: Picture | None) -> Thought:
+    def _think(self, index: int, pcm: bytes, frame: SentFrame | None) -> Thought:
         try:
-            return self._thinker_turn(index, pcm, picture)
+            return self._thinker_turn(index, pcm, frame)
         except HfdError as error:
             raise self._failed(index, error) from None
 
-    def _thinker_turn(self, index: int, pcm: bytes, picture: Picture | None) -> Thought:
+    def _thinker_turn(self, index: int, pcm: bytes, frame: SentFrame | None) -> Thought:
         self._stop_if_ended()
-        image = picture.jpeg.result() if picture else None
+        image = frame.jpeg.result() if frame else None
         command = self._s2.take(index) if self._s2 else ""
         self._body.add_slice(pcm, image, command)
         began = time.perf_counter()
@@ -178,12 +178,12 @@ class SliceLoop:
         reply = parse_reply(answer.text)
         gated = self._announce(index, reply)
         if self._s2:
-            self._drive_s2(self._s2, reply, picture)
+            self._drive_s2(self._s2, reply, frame)
         self._unreadable += reply.form == "unreadable"
         self._last_words = reply.tts
         facts = {
             "logical_s": samples_to_seconds((index + 1) * len(pcm) // 2),
-            "picture": picture.index if picture else None,
+            "picture": frame.index if frame else None,
             "from_s2": command,
             "reply": answer.text,
             "reply_form": reply.form,
@@ -225,9 +225,9 @@ class SliceLoop:
                 self._emit(Control(kind, input_seq=index))
             return self._gate.shut
 
-    def _drive_s2(self, s2: System2, reply: Reply, picture: Picture | None) -> None:
-        if picture is not None and picture.s2_jpeg is not None:
-            s2.saw(picture.s2_jpeg.result())
+    def _drive_s2(self, s2: System2, reply: Reply, frame: SentFrame | None) -> None:
+        if frame is not None and frame.s2_jpeg is not None:
+            s2.saw(frame.s2_jpeg.result())
         s2.heard("User", reply.asr)
         s2.heard("Agent", reply.tts)
         if reply.think:

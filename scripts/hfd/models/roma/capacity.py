@@ -17,7 +17,7 @@ from hfd.models.roma.settings import Settings
 from hfd.models.roma.unit import AUDIO_TOKENS, MARKS, POSITIONS_PER_UNIT, Grid
 
 ORDINARY_UNIT = 117
-"""Tokens of a unit for which caches are made: that of 4:3 pictures, the largest of all common
+"""Tokens of a unit for which caches are made: that of 4:3 video frames, the largest of all common
 shapes. Strips need up to 158, and so more slots a second."""
 IN_FLIGHT = 2
 """Codes launched ahead of the code that is read, so that a GPU never waits for the stop test."""
@@ -66,7 +66,7 @@ class Room:
         slots = context_slots(self.settings, self.turns, self.positions, sample.media_s, unit)
         if self.slots is not None and slots > self.slots:
             raise HfdError(
-                f"is {sample.media_s:.1f} s of {sample.width} x {sample.height} pictures, {unit}"
+                f"is {sample.media_s:.1f} s of {sample.width} x {sample.height} frames, {unit}"
                 f" tokens a second: up to {slots} tokens, the caches hold {self.slots}",
                 file=sample.sample_id,
                 remedy="Raise settings.max_media_s (the caches are made for it)",

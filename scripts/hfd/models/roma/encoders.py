@@ -16,7 +16,7 @@ from hfd.models.roma.unit import Grid
 
 
 class Vision:
-    """The vision encoder for pictures of one grid."""
+    """The vision encoder for video frames of one grid."""
 
     def __init__(self, encoder: torch.nn.Module, grid: Grid) -> None:
         self._encoder = encoder

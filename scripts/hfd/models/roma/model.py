@@ -1,6 +1,6 @@
 """ROMA as a full-duplex model: one second at a time, in two stages.
 
-*Listen*: the second's pictures and sound become one unit, the thinker reads it, the speak head says
+*Listen*: the second's frames and sound become one unit, the thinker reads it, the speak head says
 how much the moment asks for an answer. *Speak*: the thinker writes at most 25 tokens, the talker
 turns them into codes as they come, the vocoder turns codes into sound.
 """
@@ -111,7 +111,7 @@ class Roma(DuplexModel):
 
     @torch.no_grad()
     def open(self, sample: SampleInfo, emit: Emit) -> None:
-        grid = units.picture_grid(sample.width, sample.height)
+        grid = units.frame_grid(sample.width, sample.height)
         self._room.check(sample, grid)
         self._sample = sample
         self._emit = emit
@@ -123,7 +123,7 @@ class Roma(DuplexModel):
         self._open_piece: Piece | None = None
         self._trigger = Trigger(self.settings)
         self._steps.begin(grid)
-        # What is slow once for pictures of a new size happens before the media starts.
+        # What is slow once for video frames of a new size happens before the media starts.
         self._steps.shrink([np.zeros((sample.height, sample.width, 3), np.uint8)] * 2)
         self._voice = self._make_voice(emit)
         self._read_text(self._turns.opening)
@@ -180,7 +180,7 @@ class Roma(DuplexModel):
         """Read one second and decide what to do (`Trigger.decide`)."""
         began = time.perf_counter()
         frames = units.two_frames(unit)
-        # Sound first: a GPU hears while the CPU still turns the pictures into RGB.
+        # Sound first: a GPU hears while the CPU still turns the video frames into RGB.
         heard = self._steps.hear(units.log_mel(self._parts.mel, unit.pcm))
         patches, grid = units.patchify(self._steps.shrink([frame.rgb for frame in frames]))
         prepared = time.perf_counter()

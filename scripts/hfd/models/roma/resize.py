@@ -1,6 +1,6 @@
 """Pillow's bicubic resize as matrix products, equal to it in every bit.
 
-Pillow resizes 8-bit pictures in whole numbers: each output value is a sum of pixels times weights
+Pillow resizes 8-bit frames in whole numbers: each output value is a sum of pixels times weights
 of 22 binary places, rounded and cut to 0..255, along one side and then along the other. Float64
 holds such sums exactly, in any order, so a GPU can do in a millisecond what costs a CPU ten.
 Which side comes first is Pillow's choice, which differs between its versions: it is found by trial.
@@ -17,7 +17,7 @@ from PIL import Image
 from hfd.models.roma.unit import target_sizes
 
 SUPPORT = 2.0
-"""Half the width of the bicubic kernel, in output pixels where pictures shrink."""
+"""Half the width of the bicubic kernel, in output pixels where video frames shrink."""
 SHARPNESS = -0.5
 ONE = 1 << 22
 """The weight 1."""
@@ -25,17 +25,17 @@ Plan = tuple[tuple[tuple[int, int], bool], ...]
 """The sizes (width, height) to go through, and whether the height comes first."""
 
 
-def resize_exactly(pictures: torch.Tensor, plan: Plan) -> torch.Tensor:
-    """Pictures resized as `hfd.models.roma.unit.resize` does, without Pillow.
+def resize_exactly(frames: torch.Tensor, plan: Plan) -> torch.Tensor:
+    """Video frames resized as `hfd.models.roma.unit.resize` does, without Pillow.
 
     Args:
-        pictures: uint8 [pictures, height, width, 3], on any device.
+        frames: uint8 [frames, height, width, 3], on any device.
         plan: of `find_plan` for their size.
 
     Returns:
-        uint8 [pictures, new height, new width, 3] on the same device.
+        uint8 [frames, new height, new width, 3] on the same device.
     """
-    pixels = pictures.permute(0, 3, 1, 2).double()
+    pixels = frames.permute(0, 3, 1, 2).double()
     for size, height_first in plan:
         pixels = _resize(pixels, size, height_first)
     return pixels.permute(0, 2, 3, 1).to(torch.uint8)
@@ -43,14 +43,14 @@ def resize_exactly(pictures: torch.Tensor, plan: Plan) -> torch.Tensor:
 
 @cache
 def find_plan(width: int, height: int) -> Plan | None:
-    """How to resize pictures of this size, tried on noise; None if Pillow does something else."""
+    """How to resize frames of this size, tried on noise; None if Pillow does something else."""
     noise = np.random.default_rng(0).integers(0, 2, (height, width, 3), dtype=np.uint8) * 255
-    picture, plan = Image.fromarray(noise), []
+    frame, plan = Image.fromarray(noise), []
     for size in target_sizes(width, height):
-        pixels = torch.from_numpy(np.array(picture)).permute(2, 0, 1)[None].double()
-        if picture.size != size:
-            picture = picture.resize(size, Image.Resampling.BICUBIC)
-        wanted = torch.from_numpy(np.array(picture)).permute(2, 0, 1)[None]
+        pixels = torch.from_numpy(np.array(frame)).permute(2, 0, 1)[None].double()
+        if frame.size != size:
+            frame = frame.resize(size, Image.Resampling.BICUBIC)
+        wanted = torch.from_numpy(np.array(frame)).permute(2, 0, 1)[None]
         fits = [
             first for first in (False, True) if _resize(pixels, size, first).equal(wanted.double())
         ]
@@ -61,7 +61,7 @@ def find_plan(width: int, height: int) -> Plan | None:
 
 
 def _resize(pixels: torch.Tensor, size: tuple[int, int], height_first: bool) -> torch.Tensor:
-    """Whole numbers 0..255 [pictures, 3, height, width] in a new size (width, height)."""
+    """Whole numbers 0..255 [frames, 3, height, width] in a new size (width, height)."""
     for down in (height_first, not height_first):
         if down:
             pixels = _along(pixels.transpose(2, 3), size[1]).transpose(2, 3)

@@ -75,13 +75,13 @@ class Steps(Protocol):
         """Do everything that is slow once (capture, compile, first calls)."""
 
     def begin(self, grid: Grid) -> None:
-        """Forget the last file; get ready for one whose pictures become `grid`."""
+        """Forget the last file; get ready for one whose video frames become `grid`."""
 
     def embed(self, ids: list[int]) -> torch.Tensor:
         """Text embeddings [len(ids), hidden]."""
 
-    def shrink(self, pictures: Sequence[np.ndarray]) -> torch.Tensor:
-        """A second's two RGB pictures as `hfd.models.roma.unit.resize_all` gives them."""
+    def shrink(self, frames: Sequence[np.ndarray]) -> torch.Tensor:
+        """A second's two RGB video frames as `hfd.models.roma.unit.resize_all` gives them."""
 
     def see(self, patches: torch.Tensor, grid: Grid) -> torch.Tensor:
         """Vision tokens [grid.tokens, hidden] of the `patches` of `hfd.models.roma.unit`."""

@@ -49,8 +49,8 @@ class EagerSteps:
     def embed(self, ids: list[int]) -> torch.Tensor:
         return self._thinker.get_input_embeddings()(torch.tensor(ids, device=self._parts.device))
 
-    def shrink(self, pictures: Sequence[np.ndarray]) -> torch.Tensor:
-        return units.resize_all(pictures)
+    def shrink(self, frames: Sequence[np.ndarray]) -> torch.Tensor:
+        return units.resize_all(frames)
 
     def see(self, patches: torch.Tensor, grid: Grid) -> torch.Tensor:
         thw = torch.tensor([[1, 2 * grid.height, 2 * grid.width]], device=self._parts.device)

@@ -37,7 +37,7 @@ from hfd.models.roma.steps import (
 from hfd.models.roma.unit import AUDIO_TOKENS, Grid
 
 FIRST_GRID = Grid(7, 12)
-"""Grid of 16:9 pictures, captured while loading; others when a file with them is opened."""
+"""Grid of 16:9 video frames, captured while loading; others when a file with them is opened."""
 HOST_CODES = 8
 
 
@@ -107,7 +107,7 @@ class GraphSteps:
         self._launched = 0
 
     def warm_up(self) -> None:
-        """Capture everything that a file with 16:9 pictures needs."""
+        """Capture everything that a file with 16:9 video frames needs."""
         if self._lane is None:
             return
         for reader, kind in ((self._think, "think"), (self._talk, "talk")):
@@ -153,12 +153,12 @@ class GraphSteps:
 
         return self._once(("hear",), make)
 
-    def shrink(self, pictures: Sequence[np.ndarray]) -> torch.Tensor:
-        height, width, _ = pictures[0].shape
+    def shrink(self, frames: Sequence[np.ndarray]) -> torch.Tensor:
+        height, width, _ = frames[0].shape
         plan = find_plan(width, height)
         if plan is None:
-            return units.resize_all(pictures)
-        there = [torch.from_numpy(picture).to(self._parts.device) for picture in pictures]
+            return units.resize_all(frames)
+        there = [torch.from_numpy(frame).to(self._parts.device) for frame in frames]
         return resize_exactly(torch.stack(there), plan)
 
     def see(self, patches: torch.Tensor, grid: Grid) -> torch.Tensor:

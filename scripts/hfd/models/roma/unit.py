@@ -1,4 +1,4 @@
-"""One second of media as ROMA sees it: two pictures, 100 mel frames, one block of positions."""
+"""One second of media as ROMA sees it: two video frames, 100 mel frames, one block of positions."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ NORMALISED = torch.from_numpy(
 AUDIO_TOKENS = 25
 """Tokens that 100 mel frames become."""
 MARKS = 4
-"""Tokens that open and close a unit's pictures and sound."""
+"""Tokens that open and close a unit's video frames and sound."""
 POSITIONS_PER_UNIT = AUDIO_TOKENS + 2
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Size of a unit's picture in vision tokens (patches of 28 x 28 pixels)."""
+    """Size of a unit's video frame in vision tokens (patches of 28 x 28 pixels)."""
 
     height: int
     width: int
@@ -66,17 +66,17 @@ def two_frames(unit: Unit) -> tuple[Frame, Frame]:
 
 
 def target_sizes(width: int, height: int) -> list[tuple[int, int]]:
-    """The sizes (width, height) to which a picture is resized, one after the other.
+    """The sizes (width, height) to which a video frame is resized, one after the other.
 
     First ROMA's cap of 65 536 pixels with a floor of 28 pixels a side, then Qwen2-VL's rounding to
     multiples of 28. Two resizes are not one: each is bicubic and rounds to 8 bits.
 
     Raises:
-        HfdError: the picture is more than 200 times as long as it is wide.
+        HfdError: the video frame is more than 200 times as long as it is wide.
     """
     if max(width, height) > 200 * min(width, height):
         raise HfdError(
-            f"picture is {width} x {height} pixels, more than 200:1",
+            f"frame is {width} x {height} pixels, more than 200:1",
             remedy="Crop the video; the vision encoder takes no such shape",
         )
     sizes = []
@@ -97,14 +97,14 @@ def target_sizes(width: int, height: int) -> list[tuple[int, int]]:
     return sizes
 
 
-def picture_grid(width: int, height: int) -> Grid:
-    """The grid that pictures of this size become."""
+def frame_grid(width: int, height: int) -> Grid:
+    """The grid that video frames of this size become."""
     final_width, final_height = target_sizes(width, height)[-1]
     return Grid(final_height // MERGED_PATCH, final_width // MERGED_PATCH)
 
 
 def resize(rgb: np.ndarray) -> np.ndarray:
-    """Resize a uint8 picture [height, width, 3] as ROMA's preprocessing does."""
+    """Resize a uint8 video frame [height, width, 3] as ROMA's preprocessing does."""
     image = Image.fromarray(rgb)
     for size in target_sizes(image.width, image.height):
         if image.size != size:
@@ -112,13 +112,13 @@ def resize(rgb: np.ndarray) -> np.ndarray:
     return np.asarray(image)
 
 
-def resize_all(pictures: Sequence[np.ndarray]) -> torch.Tensor:
-    """Pictures of one size resized, uint8 [pictures, new height, new width, 3]."""
-    return torch.from_numpy(np.stack([resize(picture) for picture in pictures]))
+def resize_all(frames: Sequence[np.ndarray]) -> torch.Tensor:
+    """Video frames of one size resized, uint8 [frames, new height, new width, 3]."""
+    return torch.from_numpy(np.stack([resize(frame) for frame in frames]))
 
 
 def patchify(pixels: torch.Tensor) -> tuple[torch.Tensor, Grid]:
-    """Two resized pictures as one temporal patch, on their device.
+    """Two resized video frames as one temporal patch, on their device.
 
     Args:
         pixels: uint8 [2, height, width, 3], sides multiples of 28.
@@ -144,18 +144,18 @@ def log_mel(extractor: Callable[..., Any], pcm: np.ndarray) -> torch.Tensor:
 def unit_positions(start: int, grid: Grid) -> torch.Tensor:
     """Position ids (time, height, width) of one unit, int64 [3, grid.tokens + 29].
 
-    The two opening tokens share `start`; pictures and sound both begin one later; the two closing
+    The two opening tokens share `start`; frames and sound both begin one later; the two closing
     tokens share the position after the last audio token. This is chunked TMRoPE, and equal to
     upstream's `get_rope_index` with the unit as one audio-in-video.
     """
     first = start + 1
     rows = torch.arange(grid.height).repeat_interleave(grid.width) + first
     columns = torch.arange(grid.width).repeat(grid.height) + first
-    picture = torch.stack([torch.full_like(rows, first), rows, columns])
+    vision = torch.stack([torch.full_like(rows, first), rows, columns])
     sound = (torch.arange(AUDIO_TOKENS) + first).expand(3, -1)
     opening = torch.full((3, 2), start)
     closing = torch.full((3, 2), first + AUDIO_TOKENS)
-    return torch.cat([opening, picture, sound, closing], dim=1)
+    return torch.cat([opening, vision, sound, closing], dim=1)
 
 
 def text_positions(start: int, count: int) -> torch.Tensor:

@@ -26,7 +26,7 @@ def frame_rule(settings: Settings) -> FrameRule:
 
 
 @dataclass(frozen=True)
-class Picture:
+class SentFrame:
     """A frame on its way.
 
     Attributes:
@@ -40,14 +40,14 @@ class Picture:
     s2_jpeg: Future[bytes] | None
 
 
-def picture_of(unit: Unit, settings: Settings, pool: Executor) -> Picture | None:
+def frame_of(unit: Unit, settings: Settings, pool: Executor) -> SentFrame | None:
     """The frame that goes with a slice, if its turn has come; its JPEGs are made in `pool`."""
     if not unit.taken:
         return None
     frame: Frame = unit.taken[-1]
     rule = frame_rule(settings)
     assert rule.jpeg_quality is not None
-    return Picture(
+    return SentFrame(
         frame.index,
         pool.submit(jpeg, frame, rule.jpeg_quality, rule.size),
         None if settings.s2 is None else pool.submit(jpeg, frame, S2_JPEG_QUALITY, S2_SIZE),
