@@ -76,7 +76,7 @@ lint: .venv/dev.done
 	touch $@
 
 LIGHT := not heavy and not system and not gpu and not peers
-SIDE_BY_SIDE := -n $(CORES) --dist worksteal
+SIDE_BY_SIDE := -n $(CORES) --dist worksteal --durations 20
 
 # Tests that measure real time mostly wait: they run among themselves.
 test-light: .venv/dev.done .venv-kubernetes/done
