@@ -20,7 +20,7 @@ import soxr
 
 from hfd.judge.identity_check import fingerprint, sample_seed
 from tests.judge.forge import Forgery
-from tests.judge.speech_clips import part
+from tests.judge.speech_clips import part, reading
 
 
 @dataclass(frozen=True)
@@ -515,6 +515,63 @@ def wav_cut_at_the_end(results: Path) -> None:
         soundfile.write(wav, pcm[: int(len(pcm) * 0.8)], rate, subtype="PCM_16")
 
 
+def _cut_where_the_file_ends(forgery: Forgery) -> None:
+    end = forgery.lines[0]["media_samples"] * forgery.rate // 16_000
+    spoken = [line for line in forgery.of("audio") if line["play_at"] < end - 2400]
+    last = spoken[-1]
+    forgery.drop([line for line in forgery.of("audio") if line["play_at"] > last["play_at"]])
+    forgery.set_pcm(last, _fluent(end - last["play_at"]))
+    forgery.queue()
+    forgery.seal()
+
+
+def _fluent(samples: int) -> np.ndarray:
+    """The model's own reader, in full voice at the end of these samples."""
+    loudest = 10 + int(np.abs(reading("two_cities", 24000)[240_000:336_000]).argmax()) / 24000
+    sound = part("two_cities", 24000, loudest - samples / 24000 + 0.01, samples / 24000)
+    return np.rint(20000 * sound[:samples])
+
+
+def speech_cut_where_files_end(results: Path) -> None:
+    for forgery in _each(results):
+        _cut_where_the_file_ends(forgery)
+
+
+def speech_cut_where_one_file_ends(results: Path) -> None:
+    _cut_where_the_file_ends(_one(results))
+
+
+def _wav(results: Path, change: Callable[[np.ndarray, int], np.ndarray]) -> None:
+    """Another sound in every wav, its hash and length in provenance made to agree."""
+    for forgery in _each(results):
+        wav = forgery.folder / "assistant_audio.wav"
+        pcm, rate = soundfile.read(wav, dtype="int16")
+        changed = change(pcm, rate)
+        soundfile.write(wav, changed, rate, subtype="PCM_16")
+        digest = hashlib.sha256(wav.read_bytes()).hexdigest()
+        forgery.provenance["wav"] |= {"sha256": digest, "samples": len(changed)}
+        forgery.write_documents()
+
+
+def wav_sped_up(results: Path) -> None:
+    """The same words a fifth faster."""
+
+    def faster(pcm: np.ndarray, rate: int) -> np.ndarray:
+        return np.rint(soxr.resample(pcm.astype(np.float32), 1.2 * rate, rate)).astype("<i2")
+
+    _wav(results, faster)
+
+
+def wav_trimmed(results: Path) -> None:
+    """Half a second of the silence before the first word taken away."""
+    _wav(results, lambda pcm, rate: pcm[rate // 2 :])
+
+
+def wav_shifted(results: Path) -> None:
+    """20 ms of silence more before the first word."""
+    _wav(results, lambda pcm, rate: np.concatenate([np.zeros(rate // 50, "<i2"), pcm]))
+
+
 def question_moved(results: Path) -> None:
     forgery = _one(results)
     forgery.result["qend"] = round(forgery.result["qend"] + 0.8, 3)
@@ -554,6 +611,10 @@ CHEATS = (
     Cheat("text of half the samples edited in every file", edited_text_everywhere, "A15"),
     Cheat("wav edited", edited_wav, "A10", ("A16",)),
     Cheat("wav cut short", wav_cut_at_the_end, "A10", ("A16",)),
+    Cheat("wav a fifth faster, its hash made to agree", wav_sped_up, "A10", ("A16",)),
+    Cheat("wav trimmed at its start, its hash made to agree", wav_trimmed, "A10", ("A16",)),
+    Cheat("wav moved by 20 ms, its hash made to agree", wav_shifted, "A10", ("A16",)),
+    Cheat("speech cut off where the files end", speech_cut_where_files_end, "A14"),
     Cheat("trace edited", edited_trace, "A16", ("A4",)),
     Cheat("compute left out of the clock", compute_left_out, "A4"),
     Cheat("another sample's results", another_sample_s_results, "A16", ("A1", "A14", "A2")),
@@ -602,6 +663,13 @@ CHEATS = (
         silence_for_a_failure,
         None,
         settled_by="A14 names the sample where its error is on record (`--work`); a witness",
+        named_by="A14",
+    ),
+    Cheat(
+        "speech cut off where one file ends",
+        speech_cut_where_one_file_ends,
+        None,
+        settled_by="A14 names the sample and its last words: listen",
         named_by="A14",
     ),
     Cheat(

@@ -6,13 +6,16 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from hfd.judge.delivered import turns_of
 from hfd.judge.findings import WAV
-from hfd.judge.metrics import HAN, words
+from hfd.judge.metrics import HAN, abrupt_end, words
 from hfd.judge.rules.rule import Rule, SampleCase, SetCase, from_findings, over_set
 from hfd.judge.sound import audible
 from hfd.judge.spoken_words import normalised, word_error_rate
 from hfd.judge.verdict import Verdict, failed, merged, passed, unknown
+from hfd.media_time import SAMPLE_RATE
 
 if TYPE_CHECKING:
     from hfd.judge.sample import Record
@@ -20,6 +23,12 @@ if TYPE_CHECKING:
 
 HONEST_RATE = 0.02
 """Honest samples with speech but without text: laughter, an accent the text leaves out."""
+
+
+HONEST_CUT_RATE = 0.05
+"""Honest answers that end, within 50 ms and without fading, just where the file does."""
+_AT_END_S = 0.05
+_LAST_WORDS = 6
 
 
 def of_sample(case: SampleCase) -> Verdict:
@@ -41,7 +50,25 @@ def of_sample(case: SampleCase) -> Verdict:
         return failed(f"{WAV}: there is text but {heard}")
     if case.speech and not has_text:
         return unknown("there is speech but no text")
+    if breaks_off(case):
+        last = " ".join(folder.text.split()[-_LAST_WORDS:])
+        return unknown(
+            f"the voice breaks off where the file ends; last words: {last}", cut_off=last
+        )
     return passed("text, sound, trace and provenance are there")
+
+
+def breaks_off(case: SampleCase) -> bool:
+    """Whether speech stops at once where the media ends, without a cut or a word that it did."""
+    folder = case.folder
+    if folder.wav is None or not case.speech or folder.result.value.get("truncated"):
+        return False
+    media_s = folder.trace.header["media_samples"] / SAMPLE_RATE
+    rate, loud = folder.wav.rate, np.flatnonzero(audible(folder.wav.pcm))
+    if abs((int(loud[-1]) + 1) / rate - media_s) > _AT_END_S:
+        return False
+    turns = turns_of(folder.trace, folder.chunks)
+    return not (turns and turns[-1].cut) and bool(abrupt_end(folder.wav.pcm, rate))
 
 
 def of_model(case: SetCase, samples: Verdict) -> Verdict:
@@ -54,6 +81,10 @@ def of_model(case: SetCase, samples: Verdict) -> Verdict:
     textless = over_set(mute, speaking, HONEST_RATE, "have speech without text")
     if textless is not None:
         parts.append(textless)
+    cut = [r.sample_id for r in case.measured if "cut_off" in r.verdicts["A14"].evidence]
+    broken = over_set(cut, speaking, HONEST_CUT_RATE, "break off where the file ends")
+    if broken is not None:
+        parts.append(broken)
     parts += _history(case.records)
     return merged(*parts, samples) if case.delivered else merged(*parts)
 

@@ -202,6 +202,8 @@ const REASONS_ZH = [
   ["there is speech but no text", "有语音而无文字"],
   ["there is text without sound, but a cut came before its sound", "有文字而无声音，但在出声之前就被切断"],
   ["have speech without text", "有语音而无文字"],
+  ["the voice breaks off where the file ends; last words: {=}", "语音恰在文件结束处中断；最后的词：{1}"],
+  ["break off where the file ends", "恰在文件结束处中断"],
   ["{#} silent samples have a recorded error, first {=}", "{1} 个沉默的样本有错误记录，第一个 {2}"],
   ["{}: silence, or a failure", "{1}：是沉默还是失败"],
   ["{#} samples, each once{}", "{1} 个样本，每个恰好一次{2}"],
