@@ -5,6 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal, get_args
+
+LostAs = Literal["failed", "refused", "service_error"]
+LOST_AS: tuple[str, ...] = get_args(LostAs)
 
 
 class HfdError(Exception):
@@ -15,7 +19,13 @@ class HfdError(Exception):
         file: the file it was found in, with ``:line`` where lines count.
         field: the key, option or column inside that file.
         remedy: what the user should do about it.
+
+    Attributes:
+        lost_as: how a sample that it ends is counted: ``failed``, ``refused`` (a service would not
+            answer it) or ``service_error`` (a service could not).
     """
+
+    lost_as: LostAs = "failed"
 
     def __init__(
         self,

@@ -64,7 +64,7 @@ def verdicts_of(results, world, policy=POLICY, store=None):
                 mine,
                 Transcripts(heard(folder)),
             )
-        error = recorded_error(results.parent / "errors", sample)
+        error, _ = recorded_error(results.parent / "errors", sample)
         records.append(replace(_audited[key], facts=_audited[key].facts | {"error": error}))
     extra = foreign_folders(results, {sample.sample_id for sample in world.samples})
     return judge_model(SetCase(records, extra, duplicates(records).get("m"), NO_PROBES))

@@ -7,6 +7,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import audit
+from hfd.errors import LOST_AS
 from hfd.judge.report.pages import ASSETS
 
 JUDGE = Path(audit.__file__).parent / "hfd" / "judge"
@@ -87,7 +88,7 @@ def test_no_chinese_text_outlives_the_reason_it_translates():
     # By ", ".join and the like.
     joined = {"{}, {}", "{} and {}", "{}; {}", "{} (and {} more)", "{}: {} (and {} more)"}
     joined |= {text.removeprefix("{}: ") for text in said}
-    joined |= {f"{{}} {status}" for status in ("failed", "missing", "ineligible")}
+    joined |= {f"{{}} {status.replace('_', ' ')}" for status in (*LOST_AS, "missing", "ineligible")}
     left = [row for row in table() if not {row, row.removeprefix("{}")} & (said | joined)]
     assert left == []
 

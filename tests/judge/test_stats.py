@@ -93,6 +93,21 @@ def test_a_lost_sample_counts_against_its_model_in_the_strict_comparison_only():
     assert rows["h11_responded", "strict"]["difference"] == 0.5
 
 
+def test_lost_samples_bound_the_difference_from_both_sides():
+    """Ten of twenty answers of the second model never came: they may all have been good or bad."""
+    first = [hesitation("a", k, k < 5) for k in range(20)]
+    second = [hesitation("b", k, False) for k in range(10)]
+    for k in range(10, 20):
+        gone = absent("b", str(k), "hesitation", "the service said no", "refused")
+        gone.facts.update(asked=True, hesitates=True, cluster=str(k))
+        second.append(gone)
+    row = compare(first, second)["h1_gap_takeover", "strict"]
+    assert row["difference"] == pytest.approx(-0.25) == row["lost_low"]
+    assert row["lost_high"] == pytest.approx(0.25)
+    whole = compare(first, first)["h1_gap_takeover", "strict"]
+    assert (whole["lost_low"], whole["lost_high"]) == (None, None)
+
+
 def test_a_difference_below_a_models_own_noise_is_grey():
     first, second, share = planted(15)
     floors = {"a": {"h1_gap_takeover": share + 0.01}}

@@ -1,9 +1,13 @@
 """From records to rates: both denominators, outcomes, paired tests."""
 
+import json
+from pathlib import Path
+
 import pytest
 
+from hfd.data.manifest import Sample
 from hfd.judge.outcome import outcome
-from hfd.judge.run import Audit
+from hfd.judge.run import Audit, recorded_error
 from hfd.judge.sample import Record, absent
 from hfd.judge.tables import coverage, metric_rows, write_csv
 from hfd.judge.verdict import FAIL, Verdict, combined, merged, passed, unknown
@@ -48,7 +52,8 @@ def test_a_lost_sample_counts_against_the_model_in_the_strict_rate_only():
         "best": (pytest.approx(5 / 6, abs=1e-6), 6),
     }
     assert coverage(records) == {
-        "expected": 6, "ok": 2, "no_response": 1, "failed": 1, "missing": 2, "ineligible": 0,
+        "expected": 6, "ok": 2, "no_response": 1, "failed": 1, "refused": 0, "service_error": 0,
+        "missing": 2, "ineligible": 0,
     }  # fmt: skip
 
 
@@ -67,6 +72,38 @@ def test_a_lost_sample_counts_against_the_model_in_the_strict_rate_only():
 )
 def test_the_worst_thing_decides_a_samples_outcome(made, expected):
     assert outcome(made) == expected
+
+
+def test_refusals_and_service_errors_have_a_status_of_their_own_and_bounds():
+    records = [record(h1_gap_takeover=False, h11_responded=True) for _ in range(6)]
+    for status in ("refused", "refused", "service_error"):
+        gone = absent("m", status, "hesitation", "why", status)
+        gone.facts.update(asked=True, hesitates=True)
+        assert outcome(gone) == status
+        records.append(gone)
+    counts = coverage(records)
+    assert (counts["refused"], counts["service_error"], counts["failed"]) == (2, 1, 0)
+    found = rates(records, "h1_gap_takeover")
+    assert found["strict"] == (pytest.approx(3 / 9, abs=1e-6), 9)
+    assert found["best"] == (0.0, 9) and found["scored"] == (0.0, 6)
+
+
+@pytest.mark.parametrize(
+    ("stored", "status", "reason"),
+    [
+        ({"error": "refused: no key", "lost_as": "refused"}, "refused", "refused: no key"),
+        ({"error": "socket_lost", "lost_as": "service_error"}, "service_error", "socket_lost"),
+        ({"error": "out of memory", "lost_as": "failed"}, "failed", "out of memory"),
+        ({"error": "an older record"}, "failed", "an older record"),
+        ({"error": "made up", "lost_as": "excused"}, "failed", "made up"),
+        (["no object"], "failed", "['no object']"),
+    ],
+)
+def test_the_recorded_error_says_how_a_sample_was_lost(stored, status, reason, tmp_path):
+    (tmp_path / "s.json").write_text(json.dumps(stored))
+    sample = Sample("s", "hesitation", Path("v.mp4"), None, 1.0, {}, 1)
+    error, lost_as = recorded_error(tmp_path, sample)
+    assert (error, lost_as) == (reason, status)
 
 
 def test_a_model_that_lost_everything_still_has_its_strict_rate():

@@ -21,7 +21,7 @@ from typing import Any
 
 from hfd.data.manifest import Sample
 from hfd.duplex.model import DuplexModel, Identity, ModelBroken
-from hfd.errors import HfdError
+from hfd.errors import HfdError, LostAs
 from hfd.files import read_json, replace_folder, write_json
 from hfd.jobs.gpus import take_gpus
 from hfd.jobs.hashes import HashCache
@@ -294,6 +294,7 @@ class _Worker:
                 "model": self.spec.name,
                 "error": scrub(_one_line(error), self._secrets),
                 "kind": type(error).__name__,
+                "lost_as": _lost_as(error),
                 "input": of_input,
                 "attempt": previous.get("attempt", 0) + 1,
                 "deaths": {self.shard.name: self._deaths(sample) + deaths},
@@ -344,6 +345,18 @@ def make_model(spec: ModelSpec) -> DuplexModel:
 def _one_line(error: Exception) -> str:
     text = " ".join(str(error).split()) or type(error).__name__
     return text if isinstance(error, HfdError) else f"{type(error).__name__}: {text}"
+
+
+def _lost_as(error: BaseException) -> LostAs:
+    """How the sample is counted: as the first error of its chain that says so."""
+    seen: set[int] = set()
+    at: BaseException | None = error
+    while at is not None and id(at) not in seen:
+        if isinstance(at, HfdError) and at.lost_as != "failed":
+            return at.lost_as
+        seen.add(id(at))
+        at = at.__cause__
+    return "failed"
 
 
 def _is_beyond_use(error: Exception) -> bool:

@@ -18,6 +18,7 @@ from hfd.judge.endpoints import (
     VALUES,
     Rate,
     cluster_of,
+    is_lost,
     rate_of,
     strict_rate_of,
 )
@@ -65,7 +66,7 @@ def paired_rows(
     Returns:
         One row for each pair and endpoint with both values, the difference (first minus second),
         its 95 % interval, p, Holm's p within its family, and for a rate the difference that this
-        many pairs could have found.
+        many pairs could have found, and how far it could lie if lost samples had been otherwise.
     """
     rows = []
     for first, second in combinations(records, 2):
@@ -92,13 +93,35 @@ def _compare(couples: list[tuple[Record, Record]]) -> list[dict[str, Any]]:
         scored = "scored only" if rate.needs == "speech" else "scored"
         rows.append(_rate_row(couples, rate, scored, partial(_scored, rate)))
         if rate.needs != "speech":
-            rows.append(_rate_row(couples, rate, "strict", partial(_strict, rate)))
+            row = _rate_row(couples, rate, "strict", partial(_strict, rate))
+            rows.append(row and row | _lost_bounds(couples, rate))
     rows += _latency_rows(couples)
     for key in _COMPARED_VALUES:
         pairs = _pairs(couples, partial(_measured, key))
         if pairs is not None:
             rows.append(_difference_row(key, VALUES[key], "scored", pairs))
     return [row for row in rows if row is not None]
+
+
+def _lost_bounds(couples: list[tuple[Record, Record]], rate: Rate) -> dict[str, float | None]:
+    """The least and largest difference that lost samples allow; None where none is lost.
+
+    A refusal or a service error says nothing of what the model would have done: each lost value
+    may have been yes or no.
+    """
+    lost = [(is_lost(a, rate), is_lost(b, rate)) for a, b in couples]
+    if not any(a or b for a, b in lost):
+        return {"lost_low": None, "lost_high": None}
+    ends = []
+    for first_guess, second_guess in ((False, True), (True, False)):
+        differences = [
+            float(first_guess if a_lost else x) - float(second_guess if b_lost else y)
+            for (a, b), (a_lost, b_lost) in zip(couples, lost, strict=True)
+            if (x := strict_rate_of(a, rate)) is not None
+            and (y := strict_rate_of(b, rate)) is not None
+        ]
+        ends.append(float(np.mean(differences)))
+    return {"lost_low": ends[0], "lost_high": ends[1]}
 
 
 def _scored(rate: Rate, record: Record) -> bool | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from hfd.errors import LOST_AS
 from hfd.judge.sample import Record
 
-UNUSABLE = ("failed", "missing", "ineligible")
+UNUSABLE = (*LOST_AS, "missing", "ineligible")
 STATUSES = ("ok", "no_response", *UNUSABLE)
 OUTCOMES = (
-    "failed",
+    *LOST_AS,
     "missing",
     "ineligible",
     "truncated",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hfd.data.manifest import Sample
-from hfd.errors import HfdError
+from hfd.errors import LOST_AS, HfdError
 from hfd.files import read_json
 from hfd.judge.folder import foreign_folders
 from hfd.judge.pool import each
@@ -135,9 +135,8 @@ def _one(job: Job, sample: Sample) -> list[Record]:
 def _of_model(job: Job, sample: Sample, model: ModelSource, reference: Reference | str) -> Record:
     folder = model.results / sample.sample_id
     if not folder.is_dir():
-        return absent(
-            model.name, sample.sample_id, sample.task, recorded_error(model.errors, sample)
-        )
+        error, lost_as = recorded_error(model.errors, sample)
+        return absent(model.name, sample.sample_id, sample.task, error, lost_as)
     record = judged_or_not(
         folder,
         model.name,
@@ -147,18 +146,21 @@ def _of_model(job: Job, sample: Sample, model: ModelSource, reference: Reference
         store=model.store / sample.sample_id if model.store else None,
         transcripts=job.transcripts,
     )
-    record.facts["error"] = recorded_error(model.errors, sample)
+    record.facts["error"], _ = recorded_error(model.errors, sample)
     return record
 
 
-def recorded_error(errors: Path | None, sample: Sample) -> str | None:
-    """The recorded error of a failed sample, in one line."""
+def recorded_error(errors: Path | None, sample: Sample) -> tuple[str | None, str]:
+    """The recorded error of a lost sample in one line, and how it counts (`LOST_AS`)."""
     path = errors / f"{sample.sample_id}.json" if errors else None
     if path is None or not path.is_file():
-        return None
+        return None, "failed"
     try:
         record = read_json(path)
     except HfdError as error:
-        return str(error)
+        return str(error), "failed"
+    if not isinstance(record, dict):
+        return str(record)[:500], "failed"
     problem = record.get("problem") or record.get("error") or record
-    return str(problem)[:500]
+    lost_as = record.get("lost_as")
+    return str(problem)[:500], lost_as if lost_as in LOST_AS else "failed"

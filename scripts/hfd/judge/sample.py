@@ -35,8 +35,9 @@ class Record:
     """One model's result for one sample, small enough to keep thousands in memory.
 
     Attributes:
-        status: ``ok``, ``no_response``, ``failed`` (recorded error), ``missing`` or ``ineligible``
-            (files that cannot be trusted to be measured).
+        status: ``ok``, ``no_response``; by the recorded error ``failed``, ``refused`` or
+            ``service_error``; ``missing`` or ``ineligible`` (files that cannot be trusted to be
+            measured).
         reason: why it is not ok, empty otherwise.
         verdicts: rule code to answer.
         metrics: metric name to value (hfd.judge.metrics), empty where nothing can be measured.
@@ -55,9 +56,11 @@ class Record:
     facts: dict[str, Any]
 
 
-def absent(model: str, sample_id: str, task: str, error: str | None) -> Record:
-    """The record of a sample without a result: failed with an error, or simply missing."""
-    status = "failed" if error else "missing"
+def absent(
+    model: str, sample_id: str, task: str, error: str | None, lost_as: str = "failed"
+) -> Record:
+    """The record of a sample without a result: lost with an error, or simply missing."""
+    status = lost_as if error else "missing"
     return Record(model, sample_id, task, status, error or "no result", {}, {}, {}, {})
 
 

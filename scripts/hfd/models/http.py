@@ -28,6 +28,8 @@ MOST_READ_FOR_WORDS = 2**16
 class ServerFailed(HfdError):
     """The server is gone, too slow, or answered with an error of its own (5xx)."""
 
+    lost_as = "service_error"
+
 
 @dataclass(frozen=True)
 class Answer:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hfd.errors import LOST_AS
 from hfd.judge.delivered import turns_of
 from hfd.judge.findings import WAV
 from hfd.judge.metrics import HAN, abrupt_end, words
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from hfd.judge.sample import Record
 
 
+_LOST = (*LOST_AS, "missing", "ineligible")
 HONEST_RATE = 0.02
 """Honest samples with speech but without text: laughter, an accent the text leaves out."""
 
@@ -114,17 +116,11 @@ def _completeness(case: SetCase) -> Verdict:
     records = case.records
     count = Counter(record.status for record in records)
     open_ = [r.sample_id for r in records if r.facts.get("not_judged")]
-    gone = [
-        r.sample_id
-        for r in records
-        if r.status in ("failed", "missing", "ineligible") and r.sample_id not in open_
-    ]
+    gone = [r.sample_id for r in records if r.status in _LOST and r.sample_id not in open_]
     count["ineligible"] -= len(open_)
     parts = []
     if gone:
-        named = ", ".join(
-            f"{count[s]} {s}" for s in ("failed", "missing", "ineligible") if count[s]
-        )
+        named = ", ".join(f"{count[s]} {s.replace('_', ' ')}" for s in _LOST if count[s])
         parts.append(failed(f"{named} of {len(records)}, first {gone[0]}", samples=gone))
     if case.extra:
         told = f"{len(case.extra)} folders are not in the manifest, first {case.extra[0]}"

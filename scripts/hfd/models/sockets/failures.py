@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hfd.errors import HfdError
+from hfd.errors import HfdError, LostAs
 
 FAILURES = {
     "connect_failed": "no connection, or no answer to it in time",
@@ -22,6 +22,8 @@ FAILURES = {
 """Kinds of failure. With several peers the peer's name stands in front: ``tts_socket_lost``."""
 SERVER_AT_FAULT = frozenset({"connect_failed", "refused", "busy"})
 """Kinds after which no other sample could succeed either (`ModelBroken`)."""
+LOST_AS: dict[str, LostAs] = {"refused": "refused", "not_online": "failed"}
+"""How a sample is counted; in all other kinds the service is at fault."""
 
 
 class SampleFailure(HfdError):
@@ -38,6 +40,7 @@ class SampleFailure(HfdError):
         assert kind in FAILURES
         self.kind = kind
         self.end_reason = f"{peer}_{kind}" if peer else kind
+        self.lost_as = LOST_AS.get(kind, "service_error")
         super().__init__(f"{self.end_reason}: {problem}", remedy=remedy)
 
     @property

@@ -11,9 +11,9 @@ const TEXTS = {
   en: {
     title: "Audit of full-duplex runs", coverage: "Coverage", rules: "Rules",
     noise: "own noise", reruns: "run again", no_noise: "not measured: snakemake repeat_probe_<model>", flips: "outcomes that flip", onset_spread: "onset spread", unchanged: "unchanged", answers_change: "answers change", card: "Measurement card", card_hint: "P50 / P95 / max (n). Each number has its boundary; what the trace does not tell is empty. One session at a time.", samples_word: "samples", manifest: "manifest", code: "code", why: "reason", question: "what it asks", comparison: "Comparison", paired: "Differences between models",
-    dots_hint: "Dots with 95 % intervals. Strict: over all samples in which the metric is defined, a lost one counts against the model; * where only what could be scored is known.",
+    dots_hint: "Dots with 95 % intervals. Strict: over all samples in which the metric is defined, a lost one (failed, refused, service error, missing, ineligible) counts against the model; best: for it; * where only what could be scored is known.",
     paired_hint: "First minus second, on the samples that both have; p corrected by Holm; grey: not larger than a model's own noise; detectable: the smallest difference that so many pairs would find. Primary endpoint (strict):", clustered: "Drawn together",
-    metric: "metric", low_good: "Lower is better", high_good: "Higher is better", neutral: "Neither", first: "first", second: "second", difference: "difference", p_holm: "p (Holm)", detectable: "detectable", primary: "primary endpoint", all_samples: "all samples", rate: "rate", median: "median", p90: "90 %", strict_short: "strict",
+    metric: "metric", low_good: "Lower is better", high_good: "Higher is better", neutral: "Neither", first: "first", second: "second", difference: "difference", p_holm: "p (Holm)", detectable: "detectable", primary: "primary endpoint", all_samples: "all samples", rate: "rate", median: "median", p90: "90 %", strict_short: "strict", best: "best", lost_bounds: "lost either way",
     weights: "weights", numbers: "numbers", hardware: "hardware", clock_name: "clock", voice: "voice", dates: "dates", load: "machine", busy: "results on a busy machine", quiet: "quiet", versions: "versions", settings: "Settings, with defaults", never: "models never ran", black_boxes: "Closed services: black boxes",
     sample: "sample", model: "model", task: "task", outcome: "outcome", fails: "fails", settled_s: "settled s", text_s: "text s", audio_s: "audio s", overlap_s: "overlap s", any_task: "every task",
     channels: "Player: left ear the user, right ear the model.", trace: "trace", provenance: "provenance", video: "video",
@@ -41,9 +41,9 @@ const TEXTS = {
   zh: {
     title: "全双工运行审计", coverage: "完成情况", rules: "审计规则",
     noise: "自身波动", reruns: "重复运行", no_noise: "未测：snakemake repeat_probe_<model>", flips: "结果翻转", onset_spread: "起点离散", unchanged: "不变", answers_change: "答案改变", card: "测量卡", card_hint: "P50 / P95 / 最大（样本数）。每个数字都写明计时边界；记录未说明的留空。单并发。", samples_word: "个样本", manifest: "清单", code: "代码", why: "原因", question: "检查什么", comparison: "比较", paired: "模型间差异",
-    dots_hint: "点与 95% 区间。严格口径：对该指标有定义的全部样本，缺失者计为不利；* 表示只有可评分的样本。",
+    dots_hint: "点与 95% 区间。严格口径：对该指标有定义的全部样本，未得结果者（失败、被拒绝、服务故障、缺失、不可信）计为不利；最好情形则计为有利；* 表示只有可评分的样本。",
     paired_hint: "前者减后者，取两者共有的样本；p 经 Holm 校正；灰色：不大于模型自身的波动；可检出：这么多配对能发现的最小差异。主要终点（严格口径）：", clustered: "成组抽样",
-    metric: "指标", low_good: "越低越好", high_good: "越高越好", neutral: "无好坏", first: "前者", second: "后者", difference: "差异", p_holm: "p（Holm）", detectable: "可检出", primary: "主要终点", all_samples: "全部样本", rate: "比例", median: "中位数", p90: "90 %", strict_short: "严格",
+    metric: "指标", low_good: "越低越好", high_good: "越高越好", neutral: "无好坏", first: "前者", second: "后者", difference: "差异", p_holm: "p（Holm）", detectable: "可检出", primary: "主要终点", all_samples: "全部样本", rate: "比例", median: "中位数", p90: "90 %", strict_short: "严格", best: "最好", lost_bounds: "缺失两可",
     weights: "权重", numbers: "数值类型", hardware: "硬件", clock_name: "时钟", voice: "声音", dates: "日期", load: "机器", busy: "个结果产生于繁忙的机器", quiet: "空闲", versions: "版本", settings: "设置（含默认值）", never: "个模型从未运行", black_boxes: "闭源服务（黑盒）",
     sample: "样本", model: "模型", task: "任务", outcome: "结果", fails: "未通过", settled_s: "稳定 s", text_s: "文字 s", audio_s: "音频 s", overlap_s: "重叠 s", any_task: "全部任务",
     channels: "播放器：左耳为用户，右耳为模型。", trace: "记录", provenance: "出处", video: "视频",
@@ -73,7 +73,7 @@ const CHINESE = {
   A1: "输入一致", A2: "补静音", A3: "发送节奏", A4: "顺序与时钟", A5: "因果依赖", A6: "前缀不变性",
   A7: "离线特征", A8: "固定延迟摆放", A9: "播放位置", A10: "语音重建", A11: "语音来源", A12: "上下文",
   A13: "模型身份", A14: "完整性", A15: "语音与文字", A16: "文件一致", A17: "增量推理",
-  pass: "通过", fail: "失败", not_evidenced: "无证据", ok: "正常", no_response: "无应答", failed: "失败",
+  pass: "通过", fail: "失败", not_evidenced: "无证据", ok: "正常", no_response: "无应答", failed: "失败", refused: "被拒绝", service_error: "服务故障",
   missing: "缺失", ineligible: "不可信", truncated: "被截断", prefix_barge_in: "抢断前缀",
   gap_takeover: "停顿中抢话", correction_barge_in: "抢断改口", late: "迟到", expected: "应有",
   prefix: "前缀", gap: "停顿", correction: "改口", tail: "尾部静音", control: "控制",
@@ -83,7 +83,7 @@ const CHINESE = {
 const isChinese = () => document.documentElement.lang.startsWith("zh");
 const named = (name) => (isChinese() && CHINESE[name]) || String(name).replaceAll("_", " ");
 const OUTCOME_COLOURS = {
-  failed: "#7f1d1d", missing: "#9ca3af", ineligible: "#581c87", truncated: "#be185d", prefix_barge_in: "#dc2626",
+  failed: "#7f1d1d", refused: "#4a044e", service_error: "#78716c", missing: "#9ca3af", ineligible: "#581c87", truncated: "#be185d", prefix_barge_in: "#dc2626",
   gap_takeover: "#f97316", correction_barge_in: "#eab308", no_response: "#64748b", late: "#0ea5e9", ok: "#22a06b",
 };
 const MODEL_COLOURS = ["#2f7de1", "#e8590c", "#2b9348", "#9c36b5", "#d6336c", "#0c8599", "#a07800", "#5f3dc4"];

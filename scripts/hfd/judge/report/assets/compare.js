@@ -121,7 +121,7 @@ function metricRows(by, stratum, denominator) {
     return { key, statistic, cells: shownModels.map((model) => {
       const found = (wanted, what = statistic) => mine.find((row) => row.model === model && row.metric === key && row.statistic === what && row.denominator === wanted);
       const row = found(denominator) ?? found("scored");
-      return row && { ...row, p90: found("scored", "p90")?.value };
+      return row && { ...row, p90: found("scored", "p90")?.value, best: row.denominator === "strict" ? found("best")?.value : undefined };
     }) };
   });
 }
@@ -130,7 +130,7 @@ function metricCell(row, statistic) {
   if (!row) return element("td", { class: "n" }, "–");
   const show = (value) => statistic === "rate" ? percent(value) : number(value);
   const mark = statistic === "rate" && row.denominator === "scored" && $("strict").checked ? "*" : "";
-  const tail = row.p90 === undefined ? "" : ` · ${t("p90")} ${number(row.p90)}`;
+  const tail = row.best !== undefined ? ` · ${t("best")} ${show(row.best)}` : row.p90 === undefined ? "" : ` · ${t("p90")} ${number(row.p90)}`;
   return element("td", { class: "n" }, `${show(row.value)}${mark} `, element("small", {}, `${interval(row, show)} n ${row.n}${tail}`));
 }
 
@@ -181,7 +181,7 @@ function drawPaired() {
         element("th", { class: "metric" }, METRICS[row.metric] ? metricName(row.metric) : row.label, ...(row.family === "primary" ? [element("small", {}, t("primary"))] : [])),
         element("td", {}, named(row.denominator)), element("td", { class: "n" }, String(row.n)),
         element("td", { class: "n" }, show(row, row.first_value)), element("td", { class: "n" }, show(row, row.second_value)),
-        element("td", { class: "n" }, `${show(row, row.difference)} `, element("small", {}, interval(row, (value) => show(row, value)))),
+        element("td", { class: "n" }, `${show(row, row.difference)} `, element("small", {}, `${interval(row, (value) => show(row, value))}${typeof row.lost_low === "number" ? ` · ${t("lost_bounds")} ${show(row, row.lost_low)} … ${show(row, row.lost_high)}` : ""}`)),
         element("td", {}, dots([item], -reach, reach)),
         element("td", { class: "n" }, row.p_holm < 0.001 ? "< 0.001" : number(row.p_holm, 3)),
         element("td", { class: "n" }, rate ? (row.detectable === null ? "–" : percent(row.detectable)) : ""));

@@ -210,6 +210,8 @@ const REASONS_ZH = [
   ["; {#} needed more than one attempt, {=} most ({#})", "；{1} 个不止尝试了一次，最多的是 {2}（{3} 次）"],
   ["{} of {#}, first {=}", "{2} 个中：{1}；第一个 {3}"],
   ["{#} failed", "{1} 个失败"],
+  ["{#} refused", "{1} 个被拒绝"],
+  ["{#} service error", "{1} 个服务故障"],
   ["{#} missing", "{1} 个缺失"],
   ["{#} ineligible", "{1} 个不可信"],
   ["{#} folders are not in the manifest, first {=}", "{1} 个文件夹不在清单中，第一个 {2}"],
