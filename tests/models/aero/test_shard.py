@@ -84,7 +84,8 @@ def test_fifty_samples_survive_two_deaths_of_a_server_without_orphan_or_duplicat
     failed = [name for name, how in first.ended.items() if how == "failed"]
     assert len(failed) <= 2  # the samples in flight, at most
     for name in failed:
-        assert "server_died" in json.loads(store.error_file(name).read_text())["error"]
+        record = json.loads(store.error_file(name).read_text())
+        assert "server_died" in record["error"] and record["lost_as"] == "service_error"
     second = run_shard(spec, Shard("g0", workplace), store, lambda text: None)
     assert first.computed + second.computed == SAMPLES
     assert set(second.ended.values()) == {"done"} and len(second.ended) == SAMPLES
