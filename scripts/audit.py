@@ -16,6 +16,7 @@ from hfd.data.deny_list import read_deny_list
 from hfd.data.manifest import read_manifest
 from hfd.errors import HfdError, run_cli
 from hfd.files import read_json, sha256_file
+from hfd.judge.canary_summary import summary_of
 from hfd.judge.comparisons import PRIMARY
 from hfd.judge.endpoints import RATE
 from hfd.judge.labels import read_labels
@@ -63,6 +64,9 @@ def _reruns(args: argparse.Namespace, audit: Audit) -> dict[str, dict[str, Any]]
             file = args.probes / kind / f"{model}.json"
             if file.is_file():
                 probes[kind] = read_json(file)["samples"]
+        canary = args.probes / "canary" / f"{model}.json"
+        if canary.is_file():
+            probes["canary"] = summary_of(canary, audit.records[model])
         if "repeat" in probes:
             folder = args.probes.parent / "probe" / "repeat" / model
             probes["repeat"] = repeated(folder, model, audit.samples)

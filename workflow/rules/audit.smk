@@ -228,3 +228,52 @@ for name, entry in MODELS.items():
                 " --manifest {input.manifest:q} {params.options:q} --scratch {params.scratch:q}"
                 " --out {output:q} 2>&1"
                 " | tee {log:q}"
+
+
+# Words and colours that are drawn from audit.nonce, to be remembered and asked for late.
+rule canary_media:
+    output:
+        directory("work/audit/canary/media"),
+    log:
+        "logs/canary_media.log",
+    localrule: LIGHT_HERE
+    conda:
+        "../../envs/cascade.yaml"
+    params:
+        python=listener(),
+        nonce=config["audit"]["nonce"],
+    message:
+        "canaries of the nonce {params.nonce}"
+    shell:
+        '"{params.python}" "$HFD_SCRIPTS"/canary_media.py --nonce={params.nonce:q} --out {output:q}'
+        " 2>&1 | tee {log:q}"
+
+
+for name, entry in MODELS.items():
+
+    rule:
+        name:
+            f"canary_{name}"
+        input:
+            "work/audit/canary/media",
+        output:
+            f"work/audit/probes/canary/{name}.json",
+        log:
+            f"logs/canary_{name}.log",
+        conda:
+            environment(name)
+        threads: entry["resources"]["cpus"]
+        resources:
+            **{"runtime": 60}
+            | {key: n for key, n in entry["resources"].items() if key != "cpus" and n},
+        params:
+            python=interpreter(name),
+            model=name,
+            nonce=config["audit"]["nonce"],
+            scratch=f"work/audit/probe/canary/{name}",
+        message:
+            f"{name}: does it still know what it heard and saw?"
+        shell:
+            '"{params.python}" "$HFD_SCRIPTS"/canary.py --model {params.model} --media {input:q}'
+            " --nonce={params.nonce:q} --scratch {params.scratch:q} --out {output:q} 2>&1"
+            " | tee {log:q}"

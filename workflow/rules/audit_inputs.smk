@@ -62,7 +62,7 @@ def evidence_there(models):
     never runs a model again because a probe of it has become old.
     """
     asked = set(audit_evidence(models))
-    kinds = ["transcripts/{}.jsonl", *(f"probes/{kind}/{{}}.json" for kind in PROBES)]
+    kinds = ["transcripts/{}.jsonl", *(f"probes/{kind}/{{}}.json" for kind in (*PROBES, "canary"))]
     paths = [f"work/audit/{kind.format(model)}" for kind in kinds for model in models]
     paths += sorted(str(path) for path in Path(config["audit"]["labels"]).glob("*.json"))
     return [

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from hfd.judge import stats
+from hfd.judge.canary_summary import card_lines
 from hfd.judge.definitions import STATED
 from hfd.judge.measures import growth, spread
 from hfd.judge.run_facts import model_card
@@ -183,6 +184,7 @@ def card_markdown(model: str, card: dict[str, Any]) -> str:
     for name, value in card["interaction"].items():
         text = _cell(value) if value is None or "p50" in value else _share(value)
         lines.append(f"| {name.replace('_', ' ')} | {text} |")
+    lines += [f"| {name} | {value} |" for name, value in card_lines(card.get("canary"))]
     return "\n".join(lines) + "\n"
 
 

@@ -215,7 +215,7 @@ def write_tables(
         "sensitivity": sensitivity,
         "agreement": agreed,
         "statistics": _statistics(audit, primary),
-        "cards": _cards(audit, out),
+        "cards": _cards(audit, out, reruns or {}),
         "reruns": {model: dict(found) for model, found in (reruns or {}).items()},
     }
     write_json(out / "summary.json", summary)
@@ -227,12 +227,13 @@ def _floors(reruns: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, floa
     return {model: repeat["floors"] for model, repeat in found.items() if repeat.get("floors")}
 
 
-def _cards(audit: Audit, out: Path) -> dict[str, Any]:
+def _cards(audit: Audit, out: Path, reruns: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Each model's measurement card, written as a page of its own too."""
     cards = {}
     for model in audit.models:
         card = measurement_card(audit.records[model], audit.verdicts[model])
         if card is not None:
+            card["canary"] = reruns.get(model, {}).get("canary")
             cards[model] = card
             atomic_write(out / f"card_{model}.md", card_markdown(model, card))
     return cards

@@ -53,6 +53,10 @@ function rerunsOf(model) {
   for (const way of ["frozen", "swapped"]) if (seen.length) out.push(`${named(`${way} frames`)}: ${seen.filter((one) => one[`${way}_changes_text`]).length}/${seen.length} ${t("answers_change")}`);
   const jitter = Object.values(probes.jitter ?? {});
   if (jitter.length) out.push(`${named("jitter")} ${jitter.filter((one) => one.equal).length}/${jitter.length} ${t("unchanged")}`);
+  for (const kind of ["spoken", "shown"]) {
+    const one = probes.canary?.[kind];
+    if (one) out.push(`${t(`canary_${kind}`)} ${one.right}/${one.n} (${t("chance")} ${percent(one.chance)})${probes.canary.of_these_results ? "" : ` ${t("canary_other")}`}`);
+  }
   return out.join(" · ") || "–";
 }
 
