@@ -21,22 +21,24 @@ from hfd.judge.run import Job, ModelSource, run_audit
 from hfd.judge.tables import write_csv, write_tables
 from hfd.judge.transcript import read_transcripts
 
+NAMES = ("first", "second")
+
 
 def main(argv: list[str] | None = None) -> int:
     args = _parser().parse_args(argv)
     samples = read_manifest(args.manifest, args.root, check_files=False)
-    sources = tuple(_source(name, getattr(args, name)) for name in ("a", "b"))
+    sources = tuple(_source(name, getattr(args, name)) for name in NAMES)
     args.out.mkdir(parents=True, exist_ok=True)
     job = Job(sources, args.checks, read_transcripts(args.transcripts), args.out, args.cache)
     audit = run_audit(samples, job, args.jobs, None)
-    found = changes(audit.records["a"], audit.records["b"])
-    turned = flipped(audit.records["a"], audit.records["b"])
+    found = changes(*(audit.records[name] for name in NAMES))
+    turned = flipped(*(audit.records[name] for name in NAMES))
     about: dict[str, Any] = {
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "manifest_sha256": sha256_file(args.manifest),
         "samples": len(samples),
         "code_versions": {},
-        "compared": {"a": str(args.a), "b": str(args.b)},
+        "compared": {name: str(getattr(args, name)) for name in NAMES},
         "changes": found,
     }
     summary = write_tables(audit, args.out, about, args.primary)
@@ -51,17 +53,20 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _source(name: str, folder: Path) -> ModelSource:
-    if not folder.is_dir():
+    if folder == Path() or not folder.is_dir():
         raise HfdError(
-            "is no folder", file=folder, field=name, remedy="Name a folder of results, results/roma"
+            "is no folder of results",
+            file=folder,
+            field=name,
+            remedy="snakemake compare --config first=results/old second=results/roma",
         )
     return ModelSource(name, folder, None, Policy(None))
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--a", type=Path, required=True, help="the first folder of results")
-    parser.add_argument("--b", type=Path, required=True, help="the second")
+    parser.add_argument("--first", type=Path, required=True, help="the first folder of results")
+    parser.add_argument("--second", type=Path, required=True, help="the second")
     parser.add_argument("--manifest", type=Path, default=Path("data/manifest.jsonl"))
     parser.add_argument("--root", type=Path, default=Path(), help="folder of the manifest's paths")
     parser.add_argument("--checks", type=Path, help="folder of the data checks")

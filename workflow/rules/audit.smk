@@ -53,7 +53,7 @@ rule audit_now:
         f"{AUDIT_COMMAND} --out results/audit_now 2>&1 | tee {{log:q}}"
 
 
-# Two folders of results against each other: --config a=results/old b=results/new. No output:
+# Two folders of results against each other: --config first=results/old second=results/new. No output:
 # the command is always obeyed.
 rule compare:
     log:
@@ -63,14 +63,14 @@ rule compare:
         "../../envs/workflow.yaml"
     threads: 2
     params:
-        a=config["a"],
-        b=config["b"],
+        first=config["first"],
+        second=config["second"],
         manifest=config["manifest"],
         primary=config["audit"]["primary"],
     message:
-        "{params.a} against {params.b}"
+        "{params.first} against {params.second}"
     shell:
-        '"$HFD_PYTHON" "$HFD_SCRIPTS"/compare.py --a {params.a:q} --b {params.b:q}'
+        '"$HFD_PYTHON" "$HFD_SCRIPTS"/compare.py --first={params.first:q} --second={params.second:q}'
         " --manifest {params.manifest:q} --checks work/checks --cache work/audit/players"
         " --primary {params.primary} --jobs {threads} --out results/compare 2>&1 | tee {log:q}"
 

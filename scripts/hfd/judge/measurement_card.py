@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from hfd.judge import stats
+from hfd.judge.after_interruption import ANEW, RESUMES, SILENT
 from hfd.judge.canary_summary import card_lines
 from hfd.judge.definitions import STATED
 from hfd.judge.measures import growth, spread
@@ -130,11 +131,19 @@ def _interaction(records: Sequence[Record]) -> dict[str, Any]:
             return None
         return {"share": sum(v is good for v in scored) / len(scored), "n": len(scored)}
 
+    after = [what for r in records if (what := r.facts.get("after_interruption"))]
+
+    def became(what: str) -> dict[str, float] | None:
+        return {"share": after.count(what) / len(after), "n": len(after)} if after else None
+
     silent = [r for r in records if r.facts.get("measures") and r.facts.get("asked") is False]
     spoke = sum(r.status == "ok" for r in silent)
     return {
         "holds_in_the_pause": share("h1_gap_takeover", False),
         "stops_when_interrupted_s": spread(_known(r.metrics.get("h8_yield_s") for r in records)),
+        "answers_anew_when_interrupted": became(ANEW),
+        "resumes_its_old_answer_when_interrupted": became(RESUMES),
+        "falls_silent_when_interrupted": became(SILENT),
         "answers_the_question": share("h11_responded", True),
         "speaks_unasked": {"share": spoke / len(silent), "n": len(silent)} if silent else None,
     }

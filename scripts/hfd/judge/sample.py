@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from hfd.judge import curves, metrics
+from hfd.judge.after_interruption import after_interruption
 from hfd.judge.delivered import turns_of
 from hfd.judge.folder import Folder, differs_from_store, read_folder
 from hfd.judge.intervals import Interval
@@ -220,13 +221,15 @@ def _facts(folder: Folder, segments: list[Interval], reference: Reference | None
     texts = [line["t"] for _, line in trace.of("text")]
     audio = [line["t"] for _, line in trace.of("audio")]
     question = reference.question if reference else None
+    turns = turns_of(trace, folder.chunks)
     silent = not folder.wav.pcm.any()
     return {
         "wav_sha256": folder.wav_sha,
         "silent": silent,
         "truncated": value["truncated"],
         "sound_sha256": sound_digest(folder.wav.pcm),
-        "cut": any(turn.cut for turn in turns_of(trace, folder.chunks)),
+        "cut": any(turn.cut for turn in turns),
+        "after_interruption": after_interruption(turns, question),
         "times": _times_digest(trace),
         "tail": trace.tail,
         "provenance_sha256": folder.provenance.sha256,

@@ -11,6 +11,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from hfd.judge.metrics import HAN
+
 _SIGNS = {
     "%": " percent ",
     "&": " and ",
@@ -43,6 +45,11 @@ def normalised(text: str) -> list[str]:
         spelt = spelt.replace(sign, word)
     found = re.findall(r"[^\W_]+", re.sub(r"['’]", "", spelt))
     return [_SHORT.get(word, word) for word in found]
+
+
+def words_and_characters(text: str) -> list[str]:
+    """Words in their spoken form, and Han characters one by one."""
+    return [part for word in normalised(text) for part in (word if HAN.search(word) else [word])]
 
 
 def _number(match: re.Match[str]) -> str:

@@ -11,10 +11,10 @@ import numpy as np
 from hfd.errors import LOST_AS
 from hfd.judge.delivered import turns_of
 from hfd.judge.findings import WAV
-from hfd.judge.metrics import HAN, abrupt_end, words
+from hfd.judge.metrics import abrupt_end, words
 from hfd.judge.rules.rule import Rule, SampleCase, SetCase, from_findings, over_set
 from hfd.judge.sound import audible
-from hfd.judge.spoken_words import normalised, word_error_rate
+from hfd.judge.spoken_words import word_error_rate, words_and_characters
 from hfd.judge.verdict import Verdict, failed, merged, passed, unknown
 from hfd.media_time import SAMPLE_RATE
 
@@ -163,13 +163,8 @@ _WHAT = {"times": "every time the same to the microsecond", "sound": "one sound 
 
 def _other_words(group: Sequence[Record]) -> bool:
     """Whether one of the texts has mostly other words than the first; spelling does not count."""
-    first, *others = [_words(record.facts["text"]) for record in group]
+    first, *others = [words_and_characters(record.facts["text"]) for record in group]
     return any(word_error_rate(first, other) > 0.5 for other in others if other != first)
-
-
-def _words(text: str) -> list[str]:
-    """Words, and Han characters one by one."""
-    return [part for word in normalised(text) for part in (word if HAN.search(word) else [word])]
 
 
 def _repeated(model: str, groups: dict[str, list[Record]]) -> Verdict:

@@ -205,7 +205,7 @@ function drawMeasurements() {
     ["card_buffer", (card) => spread(card.playback_buffer_s)], ["card_chunk", (card) => spread(card.chunk_s)], ["card_rtt", (card) => spread(card.network_rtt_ms, 0)],
     ["card_lag", (card) => spread(card.transport.lag_s)], ["card_growth", (card) => growth(card.inference.growth)],
     ...Object.keys(LATENCY_WORDS).map((key) => [key, (card) => spread(card.latencies_s[key])]),
-    ...["holds_in_the_pause", "stops_when_interrupted_s", "answers_the_question", "speaks_unasked"].map((key) => [key, (card) => spread(card.interaction[key], 2)]),
+    ...["holds_in_the_pause", "stops_when_interrupted_s", "answers_anew_when_interrupted", "resumes_its_old_answer_when_interrupted", "falls_silent_when_interrupted", "answers_the_question", "speaks_unasked"].map((key) => [key, (card) => spread(card.interaction[key], 2)]),
   ];
   const words = (key) => CARD_WORDS[key] ?? LATENCY_WORDS[key];
   $("card").replaceChildren(

@@ -18,7 +18,10 @@ const ruleName = (code, title) => `${code} ${isChinese() ? CHINESE[code] : title
 function drawAbout() {
   const about = data.about;
   const versions = Object.entries(about.code_versions).map(([name, n]) => `${name} (${n})`).join(", ");
-  $("about").textContent = `${about.samples} ${t("samples_word")} · ${about.made} · ${t("manifest")} ${about.manifest_sha256.slice(0, 12)} · ${t("code")} ${versions}`;
+  // Two runs side by side (snakemake compare): which folders they are, and what changed between them.
+  const compared = Object.entries(about.compared ?? {}).map(([name, folder]) => ` · ${name}: ${folder}`).join("");
+  const changed = Object.entries(about.changes ?? {}).map(([name, [old, now]]) => ` · ${name}: ${JSON.stringify(old)} → ${JSON.stringify(now)}`).join("");
+  $("about").textContent = `${about.samples} ${t("samples_word")} · ${about.made} · ${t("manifest")} ${about.manifest_sha256.slice(0, 12)} · ${versions ? `${t("code")} ${versions}` : ""}${compared}${changed}`;
 }
 
 function drawMatrix() {

@@ -50,6 +50,9 @@ const CARD_WORDS = {
   card_lag: ["transport: lag of input, s", "传输：输入滞后（秒）", "end of a unit -> sent", "单元结束 -> 发送"],
   card_growth: ["inference: growth with the past", "推理：随历史增长", "slope of log cost over log past: 0 incremental, 1 computed anew", "对数代价对对数历史的斜率：0 为增量，1 为全部重算"],
   holds_in_the_pause: ["interaction: holds in the pause", "交互：停顿中保持倾听"], stops_when_interrupted_s: ["interaction: seconds until silent when interrupted", "交互：被打断后静音用时（秒）"],
+  answers_anew_when_interrupted: ["interaction: answers anew after an interruption", "交互：被打断后重新作答", "share of the answers that were heard when the correction began", "占改口开始时正在播放的应答"],
+  resumes_its_old_answer_when_interrupted: ["interaction: resumes its old answer", "交互：被打断后续说旧答案", "half of what it says then, or more, in runs of three words of the old answer", "其后所说有一半以上是旧答案中连续三词以上的片段"],
+  falls_silent_when_interrupted: ["interaction: says nothing more", "交互：被打断后不再说话"],
   answers_the_question: ["interaction: answers the question", "交互：回答问题"], speaks_unasked: ["interaction: speaks where nothing is asked", "交互：无提问时开口"],
 };
 const LATENCY_WORDS = {
