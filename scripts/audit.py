@@ -15,17 +15,16 @@ import yaml
 from hfd.data.deny_list import read_deny_list
 from hfd.data.manifest import read_manifest
 from hfd.errors import HfdError, run_cli
-from hfd.files import read_json, sha256_file
+from hfd.files import sha256_file
 from hfd.judge.canary_summary import summary_of
 from hfd.judge.comparisons import PRIMARY
 from hfd.judge.endpoints import RATE
 from hfd.judge.labels import read_labels
-from hfd.judge.noise_floor import repeated
 from hfd.judge.report.index import write_index
 from hfd.judge.report.pages import copy_assets
-from hfd.judge.reruns import RERUNS
+from hfd.judge.rerun_files import read_reruns
 from hfd.judge.rules.rule import Policy
-from hfd.judge.run import Audit, Job, ModelSource, run_audit
+from hfd.judge.run import Audit, Job, ModelSource, run_audit, tails_of
 from hfd.judge.tables import code_version, coverage, write_tables
 from hfd.judge.transcript import read_transcripts
 
@@ -56,22 +55,16 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _reruns(args: argparse.Namespace, audit: Audit) -> dict[str, dict[str, Any]]:
-    """What each model's rerun probes found: their JSON, and the noise floor of its repeats."""
+    """What each model's reruns found, why some say nothing of these results, and its canaries."""
     found: dict[str, dict[str, Any]] = {}
     for model in audit.models if args.probes else ():
-        probes: dict[str, Any] = {}
-        for kind in RERUNS:
-            file = args.probes / kind / f"{model}.json"
-            if file.is_file():
-                probes[kind] = read_json(file)["samples"]
+        records = audit.records[model]
+        reruns = read_reruns(args.probes, model, audit.samples, tails_of(records), args.nonce)
         canary = args.probes / "canary" / f"{model}.json"
         if canary.is_file():
-            probes["canary"] = summary_of(canary, audit.records[model])
-        if "repeat" in probes:
-            folder = args.probes.parent / "probe" / "repeat" / model
-            probes["repeat"] = repeated(folder, model, audit.samples)
-        if probes:
-            found[model] = probes
+            reruns["canary"] = summary_of(canary, records)
+        if reruns:
+            found[model] = reruns
     return found
 
 

@@ -31,6 +31,7 @@ from hfd.judge.probe import (
     needle_reach,
     overall,
     prefix_invariance,
+    read_tails,
     rerun_of,
     tails_digest,
 )
@@ -83,14 +84,6 @@ def main(argv: list[str] | None = None) -> int:
     }
     write_json(args.out, answer)
     return 0
-
-
-def read_tails(results: Path) -> dict[str, str]:
-    """The trace tail of every result in a folder, by sample."""
-    found = {}
-    for path in sorted(results.glob("*/provenance.json")):
-        found[path.parent.name] = read_json(path)["trace"]["tail"]
-    return found
 
 
 def probed(kind: str, bench: Bench, sample: Sample, scratch: Path, results: Path) -> Verdict:

@@ -7,18 +7,18 @@
 ``vision``      with the video frozen from the first word on, and with another sample's frames
 ``jitter``      units late by a recorded schedule and frames lost (models on servers)
 
-Samples are drawn from a nonce. Runs in the model's own environment; result folders stay under the
-scratch folder and never mix with results.
+Samples are drawn from a hash of the delivered results and a nonce of the auditor's; the unchanged
+run of each is compared with what was delivered. Runs in the model's own environment; result folders
+stay under the scratch folder and never mix with results.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import random
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,12 +33,22 @@ from hfd.errors import HfdError, run_cli
 from hfd.files import write_json
 from hfd.jobs.spec import ModelSpec
 from hfd.jobs.worker import make_model
+from hfd.judge.probe import drawn, read_tails, rerun_ids, tails_digest
 from hfd.judge.reruns import Outputs, difference, outputs_of
 from hfd.stream import session
 from hfd.stream.run import Run
 
 CLOCK = {"pause": "virtual", "jitter": "arrival"}
 """Probes that say something on one clock only."""
+PLAIN = {
+    "repeat": "same0",
+    "pause": "plain",
+    "cache": "first",
+    "neighbour": "alone",
+    "vision": "plain",
+    "jitter": "plain",
+}
+"""The run of each probe that nothing disturbs."""
 RUNS = 3
 MOST_PAUSE_S = 0.05
 LATE_S = 0.2
@@ -68,7 +78,10 @@ def main(argv: list[str] | None = None) -> int:
     args = _parser().parse_args(argv)
     spec = ModelSpec.from_environment(args.model)
     samples = read_manifest(args.manifest, args.root)
-    chosen = drawn(samples, args.nonce, args.samples)
+    tails = read_tails(args.results)
+    bound = bound_to(samples, tails, args.nonce, args.samples)
+    by_id = {sample.sample_id: sample for sample in samples}
+    chosen = [by_id[name] for name in bound["samples"]]
     model = make_model(spec)
     clock = model.capabilities.clock
     if clock != CLOCK.get(args.kind, clock):
@@ -81,28 +94,41 @@ def main(argv: list[str] | None = None) -> int:
     bench = Bench(model, run, args.scratch, random.Random(args.nonce))
     try:
         found = {s.sample_id: KINDS[args.kind](bench, s, chosen) for s in chosen}
+        for sample_id, one in found.items():
+            plain = outputs_of(args.scratch / sample_id / PLAIN[args.kind])
+            one["as_delivered"] = not difference(outputs_of(args.results / sample_id), plain)
     finally:
         model.unload()
     write_json(
         args.out,
-        {"kind": args.kind, "model": args.model, "nonce": args.nonce, "samples": found},
+        {"kind": args.kind, "model": args.model, "bound": bound, "samples": found},
     )
     for sample_id, one in found.items():
         print(f"{sample_id}: " + ", ".join(f"{k} {v}" for k, v in one.items() if k != "seeds"))
     return 0
 
 
-def drawn(samples: list[Sample], nonce: str, count: int) -> list[Sample]:
-    """`count` samples by the hash of nonce and id, at least two, hesitation samples first."""
+def bound_to(
+    samples: Sequence[Sample], tails: Mapping[str, str], nonce: str, count: int
+) -> dict[str, Any]:
+    """The samples of a probe, and the results that it belongs to.
 
-    def key(sample: Sample) -> tuple[bool, str]:
-        text = f"{nonce}:{sample.sample_id}"
-        return sample.task != "hesitation", hashlib.sha256(text.encode()).hexdigest()
-
-    chosen = sorted(samples, key=key)[:count]
-    if len(chosen) < 2:
-        raise HfdError("has too few samples for a probe", field="manifest", remedy="Two are needed")
-    return chosen
+    Raises:
+        HfdError: fewer than two samples have a result.
+    """
+    ids, digest = rerun_ids(samples, tails), tails_digest(tails)
+    if len(ids) < 2:
+        raise HfdError(
+            f"has {len(ids)} samples with a result, two are needed",
+            field="manifest",
+            remedy="Run the model first: a probe belongs to results",
+        )
+    return {
+        "tails_sha256": digest,
+        "nonce": nonce,
+        "from": ids,
+        "samples": drawn(ids, digest, nonce, max(2, count)),
+    }
 
 
 def repeat(bench: Bench, sample: Sample, _: list[Sample]) -> dict[str, Any]:
@@ -238,7 +264,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--manifest", type=Path, default=Path("data/manifest.jsonl"))
     parser.add_argument("--root", type=Path, default=Path(), help="folder of the manifest's paths")
     parser.add_argument("--samples", type=int, default=4, help="how many samples; default 4")
-    parser.add_argument("--nonce", default="hfd", help="draws the samples and the disturbances")
+    parser.add_argument("--results", type=Path, required=True, help="the results it belongs to")
+    parser.add_argument("--nonce", default="", help="the auditor's word for drawing the samples")
     parser.add_argument("--scratch", type=Path, required=True, help="folder for files and runs")
     parser.add_argument("--out", type=Path, required=True, help="what was found, as JSON")
     return parser

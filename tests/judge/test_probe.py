@@ -8,7 +8,7 @@ import pytest
 import probe
 from hfd.data.compiled_tracks import read_sound
 from hfd.duplex.events import Audio, Text
-from hfd.judge.probe import Probes, read_probes, rerun_of
+from hfd.judge.probe import Probes, read_probes, read_tails, rerun_of
 from hfd.judge.rules import judge_model
 from hfd.judge.rules.rule import SetCase
 from hfd.judge.sample import Record
@@ -152,7 +152,9 @@ def needle(status):
 def test_the_needle_speaks_where_the_trace_reports_no_context(metric, truncated, probed, status):
     answer = passed("grew") if metric else unknown("no numbers")
     facts = {"clock": "virtual", "truncated": truncated, "text": ""}
-    record = Record("m", "s", "qa", "ok", "", {"A12": answer}, {}, {}, facts)
+    record = Record(
+        "m", "s", "qa", "ok", "", {"A12": answer, "A14": passed("there")}, {}, {}, facts
+    )
     found = judge_model(SetCase([record], [], None, needle(probed)))["A12"]
     assert found.status == status
     assert ("needle" in found.reason) == (not metric or probed == "pass")
@@ -176,7 +178,7 @@ def probed(world, honest, tmp_path, monkeypatch):
 
 
 def test_a_probe_is_evidence_for_the_results_that_it_belongs_to_only(probed, honest):
-    tails = probe.read_tails(honest)
+    tails = read_tails(honest)
     stored = json.loads(probed.read_text())
     assert len(stored["evidence"]["by_sample"]) == 2
     for verdict in stored["evidence"]["by_sample"].values():

@@ -2,6 +2,7 @@
 
 import random
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,9 +13,15 @@ from hfd.data.compiled_tracks import read_sound
 from hfd.data.manifest import Sample
 from hfd.duplex.events import Audio, Text
 from hfd.duplex.model import Capabilities, DuplexModel, Identity
+from hfd.errors import HfdError
+from hfd.files import write_json
+from hfd.jobs.spec import ModelSpec
 from hfd.judge.noise_floor import noise_floor
+from hfd.judge.probe import drawn, read_tails, tails_digest
+from hfd.judge.rerun_files import read_reruns
 from hfd.judge.sample import Record
 from hfd.stream.run import Run
+from tests.judge.world import Talker, run_model
 from tests.stream.clips import number_of
 from tests.stream.conftest import compiled  # noqa: F401  a fixture
 
@@ -144,10 +151,87 @@ def test_frozen_and_foreign_frames_keep_the_sound_bit_for_bit(samples, tmp_path)
     assert np.array_equal(read_sound(tmp_path / "foreign.mp4"), read_sound(other))
 
 
-def test_samples_are_drawn_by_the_nonce():
-    many = [Sample(str(k), "hesitation", None, None, 1.0, {}, k) for k in range(50)]
-    first, same, other = (rerun_probe.drawn(many, nonce, 4) for nonce in ("x", "x", "y"))
-    assert first == same != other
+def results_of(count, tail="t"):
+    samples = [Sample(str(k), "hesitation", None, None, 1.0, {}, k) for k in range(count)]
+    return samples, {sample.sample_id: f"{tail}{k}" for k, sample in enumerate(samples)}
+
+
+def test_samples_are_drawn_from_the_results_and_the_nonce():
+    samples, tails = results_of(50)
+    others = results_of(50, "other")[1]
+    one = rerun_probe.bound_to(samples, tails, "x", 4)["samples"]
+    assert one == rerun_probe.bound_to(samples, tails, "x", 4)["samples"] and len(one) == 4
+    assert one != rerun_probe.bound_to(samples, tails, "y", 4)["samples"]
+    assert one != rerun_probe.bound_to(samples, others, "x", 4)["samples"]
+
+
+def test_hesitation_samples_with_a_result_come_before_others():
+    samples, tails = results_of(6)
+    mixed = [replace(s, task="qa") if k > 2 else s for k, s in enumerate(samples)]
+    assert rerun_probe.bound_to(mixed, tails, "x", 9)["from"] == ["0", "1", "2"]
+    assert len(rerun_probe.bound_to(mixed[2:], tails, "x", 9)["from"]) == 4  # one is too few
+    with pytest.raises(HfdError, match="has 1 samples with a result"):
+        rerun_probe.bound_to(samples, {"3": "tail"}, "x", 2)
+
+
+def written(folder, samples, tails, nonce="x", /, **change):
+    bound = rerun_probe.bound_to(samples, tails, nonce, 2)
+    value = {"kind": "cache", "model": "m", "bound": bound}
+    value |= {"samples": {name: {"equal": True} for name in bound["samples"]}} | change
+    write_json(folder / "cache" / "m.json", value)
+    return value
+
+
+def test_a_rerun_is_evidence_for_the_results_that_it_belongs_to_only(tmp_path):
+    samples, tails = results_of(9)
+    stored = written(tmp_path, samples, tails)
+    found = read_reruns(tmp_path, "m", samples, tails, "x")
+    assert found == {"cache": stored["samples"]}
+
+    def why(**more):
+        asked = {"samples": samples, "tails": tails, "nonce": "x"} | more
+        answer = read_reruns(tmp_path, "m", **asked)
+        assert list(answer) == ["unbound"]
+        return answer["unbound"]["cache"]
+
+    assert "belongs to other results" in why(tails=tails | {"3": "made anew"})
+    assert "another nonce" in why(nonce="y")
+    chosen = {name: {"equal": True} for name in ("1", "2")}
+    written(tmp_path, samples, tails, samples=chosen)
+    assert "not drawn from the results' hash" in why()
+    bound = stored["bound"] | {"samples": list(chosen)}
+    written(tmp_path, samples, tails, samples=chosen, bound=bound)
+    assert "not drawn from the results' hash" in why()
+    few = {name: tails[name] for name in ("0", "1", "2")}
+    part = rerun_probe.bound_to(samples, few, "x", 2) | {"tails_sha256": tails_digest(tails)}
+    part["samples"] = drawn(part["from"], tails_digest(tails), "x", 2)
+    written(tmp_path, samples, tails, bound=part, samples={k: {} for k in part["samples"]})
+    assert "from a part of the results" in why()
+    for bad in ({"bound": None}, {"bound": {"nonce": "x"}}, {"samples": 3}):
+        written(tmp_path, samples, tails, **bad)
+        assert "no probe" in why() or "names no results" in why()
+
+
+def test_the_probe_itself_draws_runs_and_compares_with_what_was_delivered(
+    world, tmp_path, monkeypatch
+):
+    """One whole command, with the model that made the results and with one of another voice."""
+    results = run_model(world, "rerun-delivered", seed=5)
+    samples = world.samples
+    wanted = rerun_probe.bound_to(samples, read_tails(results), "w", 2)
+    spec = ModelSpec("talker", "test", {"seed": 5}, 1)
+    monkeypatch.setattr(rerun_probe.ModelSpec, "from_environment", lambda name: spec)
+    for seed, same in ((5, True), (6, False)):
+        monkeypatch.setattr(rerun_probe, "make_model", lambda _, seed=seed: Talker({"seed": seed}))
+        out = tmp_path / str(seed) / "cache" / "talker.json"
+        rerun_probe.main(
+            ["cache", "--model", "talker", "--manifest", str(world.root / "data/manifest.jsonl"),
+             "--root", str(world.root), "--results", str(results), "--nonce", "w", "--samples",
+             "2", "--scratch", str(tmp_path / str(seed) / "run"), "--out", str(out)]
+        )  # fmt: skip
+        found = read_reruns(out.parents[1], "talker", samples, read_tails(results), "w")["cache"]
+        assert sorted(found) == sorted(wanted["samples"])
+        assert {one["as_delivered"] for one in found.values()} == {same}
 
 
 def test_the_noise_floor_is_the_largest_difference_of_equal_runs():

@@ -203,7 +203,7 @@ for name, entry in MODELS.items():
                 f"{kind}_probe_{name}"
             input:
                 manifest=config["manifest"],
-                results=probed_results(name, kind),
+                results=probed_results(name),
             output:
                 f"work/audit/probes/{kind}/{name}.json",
             log:
@@ -219,7 +219,7 @@ for name, entry in MODELS.items():
                 model=name,
                 kind=kind,
                 script="rerun_probe" if kind in RERUNS else "probe",
-                options=[] if kind in RERUNS else probe_options(name),
+                options=probe_options(name),
                 scratch=f"work/audit/probe/{kind}/{name}",
             message:
                 f"{name}: {question}"

@@ -72,9 +72,9 @@ def evidence_there(models):
     ]
 
 
-def probed_results(model, kind):
-    """The results that a probe belongs to; what only runs models against each other needs none."""
-    return lambda wildcards: [] if kind in RERUNS else result_files(model, SCHEDULE.ids())
+def probed_results(model):
+    """The results that a probe belongs to."""
+    return lambda wildcards: result_files(model, SCHEDULE.ids())
 
 
 def probe_options(model):

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hfd.data.manifest import HESITATION, Sample
 from hfd.errors import HfdError
 from hfd.files import read_json
 from hfd.judge.trace import Trace
@@ -154,6 +155,21 @@ def tails_digest(tails: Mapping[str, str]) -> str:
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
+def read_tails(results: Path) -> dict[str, str]:
+    """The trace tail of every result in a folder, by sample."""
+    found = {}
+    for path in sorted(results.glob("*/provenance.json")):
+        found[path.parent.name] = read_json(path)["trace"]["tail"]
+    return found
+
+
+def rerun_ids(samples: Sequence[Sample], tails: Mapping[str, str]) -> list[str]:
+    """The results that reruns are drawn from: of hesitation samples if there are two, else all."""
+    known = [sample for sample in samples if sample.sample_id in tails]
+    hesitation = [sample for sample in known if sample.task == HESITATION]
+    return [sample.sample_id for sample in (hesitation if len(hesitation) > 1 else known)]
+
+
 def drawn(ids: Sequence[str], digest: str, nonce: str, count: int) -> list[str]:
     """The samples that are probed: who delivers cannot choose them, who audits may add a nonce."""
 
@@ -218,7 +234,9 @@ def _stored(
         return unknown(f"no probe was run: snakemake {kind}_probe_<model> may settle it")
     try:
         stored = read_json(path)
-        problem = _unbound(stored.get("bound"), tails, nonce) if tails is not None else None
+        problem = None
+        if tails is not None:
+            problem = unbound(stored.get("bound"), tails, nonce, list(tails))
         make = {PASS: passed, FAIL: failed}.get(stored["status"], unknown)
         answer = make(stored["reason"], **stored["evidence"])
     except (HfdError, AttributeError, KeyError, TypeError) as error:
@@ -226,8 +244,15 @@ def _stored(
     return unknown(f"{problem}: run it again") if problem else answer
 
 
-def _unbound(bound: Any, tails: Mapping[str, str], nonce: str) -> str | None:
-    """Why a probe says nothing of these results."""
+def unbound(bound: Any, tails: Mapping[str, str], nonce: str, whole: Sequence[str]) -> str | None:
+    """Why a probe says nothing of these results, or None.
+
+    Args:
+        bound: what its file says of the results that it belongs to.
+        tails: trace tails of the results that are judged, by sample.
+        nonce: what the auditor had asked the samples to be drawn with.
+        whole: the results that its samples are to be drawn from.
+    """
     if not isinstance(bound, dict):
         return "the probe names no results that it belongs to"
     digest = tails_digest(tails)
@@ -237,6 +262,6 @@ def _unbound(bound: Any, tails: Mapping[str, str], nonce: str) -> str | None:
         return "the probe's samples were drawn with another nonce"
     if bound["samples"] != drawn(bound["from"], digest, nonce, len(bound["samples"])):
         return "the probe's samples were not drawn from the results' hash"
-    if not set(bound["from"]) <= set(tails) or len(bound["from"]) < 0.5 * len(tails):
+    if not set(bound["from"]) <= set(whole) or len(bound["from"]) < 0.5 * len(whole):
         return "the probe's samples were drawn from a part of the results"
     return None

@@ -95,7 +95,7 @@ def run_audit(
                 records[model.name],
                 foreign_folders(model.results, known),
                 doubles.get(model.name),
-                read_probes(probes, model.name, _tails(records[model.name]), nonce),
+                read_probes(probes, model.name, tails_of(records[model.name]), nonce),
             )
         )
         for model in job.models
@@ -103,7 +103,8 @@ def run_audit(
     return Audit([model.name for model in job.models], records, verdicts, list(samples))
 
 
-def _tails(records: Sequence[Record]) -> dict[str, str]:
+def tails_of(records: Sequence[Record]) -> dict[str, str]:
+    """The trace tail of every result that can be judged, by sample."""
     return {r.sample_id: r.facts["tail"] for r in records if "tail" in r.facts}
 
 

@@ -36,8 +36,8 @@ function statusCounts(model) {
 
 // What a model shows against itself (repeat_probe): below that no difference says anything.
 function noiseOf(model) {
-  const repeat = data.reruns[model]?.repeat;
-  if (!repeat) return t("no_noise");
+  const repeat = data.reruns[model]?.repeat, unbound = data.reruns[model]?.unbound?.repeat;
+  if (!repeat) return unbound ? reasonText(unbound) : t("no_noise");
   const floor = repeat.floors[data.statistics.primary];
   return [`${t("flips")} ${percent(repeat.flip_rate ?? 0)}`, repeat.onset_spread_s === null ? "" : `${t("onset_spread")} ${number(repeat.onset_spread_s)} s`,
     floor === undefined ? "" : `${metricName(data.statistics.primary)} ± ${percent(floor)}`, `${repeat.samples} × ${repeat.runs}`].filter(Boolean).join(" · ");
@@ -57,6 +57,9 @@ function rerunsOf(model) {
     const one = probes.canary?.[kind];
     if (one) out.push(`${t(`canary_${kind}`)} ${one.right}/${one.n} (${t("chance")} ${percent(one.chance)})${probes.canary.of_these_results ? "" : ` ${t("canary_other")}`}`);
   }
+  const again = ["pause", "cache", "neighbour", "vision", "jitter"].flatMap((kind) => Object.values(probes[kind] ?? {}));
+  if (again.length) out.push(`${t("as_delivered")} ${again.filter((one) => one.as_delivered).length}/${again.length}`);
+  for (const [kind, why] of Object.entries(probes.unbound ?? {})) if (kind !== "repeat") out.push(`${named(kind)}: ${reasonText(why)}`);
   return out.join(" · ") || "–";
 }
 
