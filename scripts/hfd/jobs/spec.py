@@ -6,6 +6,7 @@ what belongs on no command line, in no log and in none of Snakemake's records.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from collections.abc import Mapping
@@ -96,6 +97,11 @@ class Recipe:
     seed: int
     weights: Mapping[str, str]
 
+    @functools.cached_property
+    def _settings(self) -> dict[str, Any]:
+        """Settings as they may be written down; the same for every sample of a model."""
+        return without_secrets(self.settings)
+
     def record(self) -> dict[str, Any]:
         """What no other field of provenance.json says of the recipe."""
         return {"weights": dict(self.weights), "code": None}
@@ -114,7 +120,7 @@ class Recipe:
             "video_sha256": video_sha256,
             "adapter_sha256": adapter_sha256,
             "module": self.module,
-            "settings": without_secrets(self.settings),
+            "settings": self._settings,
             "seed": self.seed,
             "weights": dict(self.weights),
             "code": code,
