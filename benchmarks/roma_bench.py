@@ -155,7 +155,7 @@ def make_unit(index: int, seed: int = 0) -> Unit:
 
 def at(unit: Unit, index: int, is_last: bool = False) -> Unit:
     """The same media at another second of the file."""
-    frames = tuple(Frame(5 * index + n, frame.picture) for n, frame in enumerate(unit.frames))
+    frames = tuple(Frame(5 * index + n, frame.image) for n, frame in enumerate(unit.frames))
     return replace(unit, index=index, start=16_000 * index, frames=frames, is_last=is_last)
 
 
@@ -170,7 +170,7 @@ def rgb(unit: Unit) -> list[np.ndarray]:
 
     Copied first (about 0.2 ms), because a picture keeps what its first conversion has set up.
     """
-    chosen = [(f.index, f.picture.to_ndarray()) for f in units.two_frames(unit)]
+    chosen = [(f.index, f.image.to_ndarray()) for f in units.two_frames(unit)]
     return [
         Frame(index, av.VideoFrame.from_ndarray(planes, format="yuv420p")).rgb
         for index, planes in chosen
