@@ -21,8 +21,8 @@ def main(argv: list[str] | None = None) -> None:
     )
     args = parser.parse_args(argv)
     rows = SETS[args.set](args.source)
-    for number, sample_id in enumerate(import_rows(rows, args.out), 1):
-        print(f"{number}/{len(rows)} {sample_id}")
+    for number, row in enumerate(import_rows(rows, args.out), 1):
+        print(f"{number}/{len(rows)} {row.sample_id}{f': {row.note}' if row.note else ''}")
     print(f"{args.out / 'manifest.jsonl'}: {len(rows)} samples")
 
 

@@ -107,23 +107,39 @@ def broken(root: Path, name: str) -> tuple[str, str]:
         outside_rows.full_duplex_bench(root)
         outside_rows.write(next(root.glob("**/pause.json")), [{"timestamp": [3, 2]}])
         return "full-duplex-bench", "3 to 2 s is empty or inverted"
-    if name == "no break":
+    if name == "no timestamps":
         outside_rows.humdial(root)
-        path = next(root.glob("**/0007_0001.json"))
-        path.write_text(path.read_text().replace("[break]", ""), encoding="utf-8")
-        return "humdial", "has 0 segments with [break], not one"
+        next(root.glob("**/*_timestamp.json")).unlink()
+        return "humdial", "0007_0001_timestamp.json is missing"
     outside_rows.easy_turn(root)
     path = next(root.glob("**/*.list"))
     path.write_text(json.dumps({"key": "x", "wav": "gone.wav", "txt": "x"}), encoding="utf-8")
     return "easy-turn", "gone.wav is missing"
 
 
-@pytest.mark.parametrize("name", ["no pause.json", "inverted", "no break", "no wav"])
+@pytest.mark.parametrize("name", ["no pause.json", "inverted", "no timestamps", "no wav"])
 def test_a_broken_set_is_one_error_that_names_the_file(name, tmp_path):
     which, message = broken(tmp_path, name)
     with pytest.raises(HfdError) as caught:
         SETS[which](tmp_path)
     assert message in str(caught.value) and str(tmp_path) in str(caught.value)
+
+
+@pytest.mark.parametrize("odd", ["no break", "no gap"])
+def test_a_request_without_an_annotated_gap_is_imported_and_not_scored(odd, tmp_path, capsys):
+    outside_rows.humdial(tmp_path / "set")
+    if odd == "no break":
+        path = next(tmp_path.glob("**/0007_0001.json"))
+        path.write_text(path.read_text().replace("[break] ", ""), encoding="utf-8")
+    else:
+        path = next(tmp_path.glob("**/*_timestamp.json"))
+        outside_rows.write(path, {"chunks": [{"text": "x", "timestamp": [0.4, 4.6]}]})
+    out = tmp_path / "out"
+    import_set.main(["--set", "humdial", "--from", str(tmp_path / "set"), "--out", str(out)])
+    (sample,) = read_manifest(out / "manifest.jsonl", tmp_path)
+    assert sample.row["scores"] == {} and "not scored" in capsys.readouterr().out
+    adapter = read_adapter(sample.adapter)
+    assert adapter.first is None and adapter.qend == 4.6
 
 
 def test_a_manifest_that_is_there_is_not_overwritten(tmp_path):

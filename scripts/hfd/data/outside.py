@@ -50,6 +50,7 @@ class OutsideRow:
         licence: of the sample.
         annotation: as it stands in the set.
         speaker: who speaks, where that is known; samples of one are drawn together.
+        note: what is odd about it, for whoever imports it.
     """
 
     sample_id: str
@@ -61,13 +62,14 @@ class OutsideRow:
     licence: str
     annotation: Any
     speaker: str | None = None
+    note: str = ""
 
 
-def import_rows(rows: Sequence[OutsideRow], out: Path) -> Iterator[str]:
+def import_rows(rows: Sequence[OutsideRow], out: Path) -> Iterator[OutsideRow]:
     """Compile rows into ``out/videos`` and ``out/adapters``; the manifest comes last.
 
     Yields:
-        Each sample's id when it is compiled.
+        Each row when it is compiled.
 
     Raises:
         HfdError: there is a manifest already, an id is unfit or twice there, or a recording cannot
@@ -87,7 +89,7 @@ def import_rows(rows: Sequence[OutsideRow], out: Path) -> Iterator[str]:
         still = probe_video(_still_video(Path(scratch) / "still.mp4"))
         for row in rows:
             lines.append(json.dumps(_compiled(row, still, out), ensure_ascii=False))
-            yield row.sample_id
+            yield row
     atomic_write(manifest, "\n".join(lines) + "\n")
 
 

@@ -92,7 +92,7 @@ def humdial(root: Path) -> list[OutsideRow]:
     """The test set's pauses: ``test/<en|cn>_test_nondev/pause/<speaker>_<item>.{wav,json}``.
 
     The gap is the longest one between the words of ``<id>_timestamp.json`` in the segment that has
-    ``[break]`` in its text.
+    ``[break]`` in its text; a sample without one is imported, but not scored.
 
     Raises:
         HfdError: there is no such folder, or a sample's files are not as they must be.
@@ -111,33 +111,49 @@ def _humdial_row(path: Path, language: str) -> OutsideRow:
     value = read_json(path)
     segments = _objects(value.get("speech_segments") if isinstance(value, dict) else None, path)
     words = _words(_file(path.with_name(f"{path.stem}_timestamp.json")))
-    broken = [segment for segment in segments if "[break]" in str(segment.get("text"))]
-    if len(broken) != 1:
-        raise HfdError(f"has {len(broken)} segments with [break], not one", file=path)
-    start, end = _span([broken[0].get("xmin"), broken[0].get("xmax")], path)
-    inside = [(a, b) for _, a, b in words if start - 0.05 <= a <= end + 0.05]
-    if len(inside) < 2:
-        raise HfdError("has no two words in the segment with [break]", file=path)
-    before, after = max(pairwise(inside), key=lambda pair: pair[1][0] - pair[0][1])
-    gap = before[1], after[0]
-    first, second = str(broken[0]["text"]).split("[break]", 1)
-    events = [
-        {"role": "first_question", "start": start, "end": gap[0], "spoken_text": first.strip()},
-        {"role": "second_question", "start": gap[1], "end": end, "text": second.strip()},
-    ]
-    if not start < gap[0] < gap[1] < end:
-        raise HfdError(f"its words leave no gap within {start:g} to {end:g} s", file=path)
+    parts = [found for one in segments if (found := _broken(one, words, path)) is not None]
+    if parts:
+        events, window = max(parts, key=lambda part: part[0][1]["start"] - part[0][0]["end"])
+        scores, note = {"wait_held": window}, ""
+    else:
+        events = [_segment(one, path) for one in segments]
+        scores, note = {}, "no [break] with a gap between its words: not scored"
     return OutsideRow(
         sample_id=f"humdial-{language}-pause-{path.stem}",
         task="humdial_pause",
         audio=audio,
         language=language,
         events=events,
-        scores={"wait_held": (start, gap[1])},
+        scores=scores,
         licence="Apache-2.0",
         annotation=value,
+        note=note,
         speaker=f"humdial-{language}-{path.stem.split('_')[0]}",
     )
+
+
+def _segment(one: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    start, end = _span([one.get("xmin"), one.get("xmax")], path)
+    return {"role": "question", "start": start, "end": end, "text": str(one.get("text", ""))}
+
+
+def _broken(
+    one: Mapping[str, Any], words: Sequence[tuple[str, float, float]], path: Path
+) -> tuple[list[dict[str, Any]], tuple[float, float]] | None:
+    """A segment with ``[break]`` as two questions, and the seconds in which to wait; else None."""
+    whole = _segment(one, path)
+    start, end = whole["start"], whole["end"]
+    inside = [(a, b) for _, a, b in words if start - 0.05 <= a <= end + 0.05]
+    if "[break]" not in whole["text"] or len(inside) < 2:
+        return None
+    before, after = max(pairwise(inside), key=lambda pair: pair[1][0] - pair[0][1])
+    if not start < before[1] < after[0] < end:
+        return None
+    first, second = whole["text"].split("[break]", 1)
+    return [
+        {"role": "first_question", "start": start, "end": before[1], "spoken_text": first.strip()},
+        {"role": "second_question", "start": after[0], "end": end, "text": second.strip()},
+    ], (start, after[0])
 
 
 def easy_turn(root: Path) -> list[OutsideRow]:
