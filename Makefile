@@ -103,10 +103,10 @@ TEST_TOOLS := $(shell grep -E '^(pytest|pytest-rerunfailures|pytest-timeout|pyte
 	touch $@
 
 test-heavy: .venv-roma/test.done .venv-tts/test.done .venv-realtime/test.done
-	.venv-roma/bin/python -m pytest -n $(CORES) --dist loadfile -m heavy tests/models/graphs tests/models/minicpmo tests/models/roma tests/models/duplexomni
+	.venv-roma/bin/python -m pytest -n $(CORES) --dist loadfile --durations 10 -m heavy tests/models/graphs tests/models/minicpmo tests/models/roma tests/models/duplexomni
 	.venv-roma/bin/python -m pytest -m heavy tests/contract/test_contract.py --case roma
-	.venv-tts/bin/python -m pytest -n $(CORES) --dist loadfile -m heavy tests/models/tts
-	.venv-realtime/bin/python -m pytest -n $(CORES) --dist loadfile -m heavy tests/models/realtime tests/models/aero/test_foreign_server.py
+	.venv-tts/bin/python -m pytest -n $(CORES) --dist loadfile --durations 10 -m heavy tests/models/tts
+	.venv-realtime/bin/python -m pytest -n $(CORES) --dist loadfile --durations 10 -m heavy tests/models/realtime tests/models/aero/test_foreign_server.py
 
 # Other people's repositories, cloned by whoever runs this; docs/proof.md names the commits.
 .venv-peers/done: requirements/peers.txt
@@ -128,7 +128,7 @@ test-peers: .venv-peers/done .venv-realtime/test.done ## HFD_PEERS=folder of clo
 
 test-system: .venv-slurm/done .venv-roma/done ## faults on a real Slurm of one node; needs root and Debian packages
 	tests/system/install.sh
-	.venv-slurm/bin/python -m pytest -m system tests/system tests/judge tests/test_environments.py
+	.venv-slurm/bin/python -m pytest --durations 15 -m system tests/system tests/judge tests/test_environments.py
 
 bench: .venv/dev.done demo ## what the workflow itself costs, and the audit of 5 x 1024 copies of the demo
 	$(BIN)/python benchmarks/reader.py
