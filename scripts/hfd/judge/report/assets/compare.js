@@ -80,9 +80,9 @@ function drawCards() {
       element("h3", {}, model, element("span", {}, card.identity.join(" / "))),
       element("div", { class: "headlines" }, ...keys.map((key) => headline(model, key))),
       element("p", { class: "audit" }, ...[["pass", "✓"], ["fail", "✗"], ["not_evidenced", "?"]].map(([status, mark]) =>
-        element("span", { class: status }, `${mark} ${count(status)} ${named(status)}`))),
+        element("span", { class: count(status) ? status : "none" }, `${mark} ${count(status)} ${named(status)}`))),
       element("p", { class: "hint" }, statusCounts(model)),
-      element("dl", {}, ...facts.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)])),
+      element("dl", {}, ...facts.filter(([name, value]) => value !== "–" || name === t("weights")).map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value)))),
       element("details", {}, element("summary", {}, t("settings")), element("pre", {}, JSON.stringify(card.settings, null, 1))));
   });
   const known = ran.filter((model) => !isBlackBox(model)).length;
@@ -138,16 +138,16 @@ function metricCell(row, statistic) {
   const show = (value) => statistic === "rate" ? percent(value) : number(value);
   const mark = statistic === "rate" && row.denominator === "scored" && $("strict").checked ? "*" : "";
   const tail = row.best !== undefined ? ` · ${t("best")} ${show(row.best)}` : row.p90 === undefined ? "" : ` · ${t("p90")} ${number(row.p90)}`;
-  return element("td", { class: "n" }, `${show(row.value)}${mark} `, element("small", {}, `${interval(row, show)} n ${row.n}${tail}`));
+  return element("td", { class: "n" }, `${show(row.value)}${mark} `, element("small", {}, `${interval(row, show)} n\u00a0${row.n}${tail}`));
 }
 
 function drawMetrics() {
   const [by, stratum] = ($("stratum").value || "all:all").split(/:(.*)/s);
   const rowsOf = metricRows(by, stratum, $("strict").checked ? "strict" : "scored");
-  const out = [element("tr", {}, element("th", {}, t("metric")), ...shownModels.map((model) => element("th", { style: `color:${colourOf(model)}` }, model)), element("th", {}, ""))];
+  const out = [element("tr", {}, element("th", {}, t("metric")), element("th", {}, ""), ...shownModels.map((model) => element("th", { style: `color:${colourOf(model)}` }, model)))];
   const known = shownModels.filter((model) => !isBlackBox(model)).length;
   if (known < shownModels.length) {
-    out.unshift(element("tr", { class: "model-groups" }, element("th", { colspan: known + 1 }, ""), element("th", { colspan: shownModels.length - known }, t("black_boxes")), element("th", {}, "")));
+    out.unshift(element("tr", { class: "model-groups" }, element("th", { colspan: known + 2 }, ""), element("th", { colspan: shownModels.length - known }, t("black_boxes"))));
   }
   for (const [better, title] of [["low", "low_good"], ["high", "high_good"], [null, "neutral"]]) {
     const group = rowsOf.filter((row) => METRICS[row.key][0] === better);
@@ -158,7 +158,7 @@ function drawMetrics() {
       const shown = items.filter(Boolean), rate = statistic === "rate";
       const low = rate ? 0 : Math.min(0, ...shown.map((one) => one.low ?? one.value)), high = rate ? 1 : Math.max(...shown.map((one) => one.high ?? one.value));
       out.push(element("tr", {}, element("th", { class: "metric" }, element("span", {}, `${metricName(key)}${rate ? "" : ` · ${t(statistic)}`}`), element("small", {}, metricHelp(key))),
-        ...cells.map((row) => metricCell(row, statistic)), element("td", {}, dots(items, low, high))));
+        element("td", {}, dots(items, low, high)), ...cells.map((row) => metricCell(row, statistic))));
     }
   }
   $("dots-hint").textContent = `${t("dots_hint")} ${stated()}`;
@@ -214,7 +214,10 @@ function drawMeasurements() {
   $("card").replaceChildren(
     element("tr", {}, element("th", {}, ""), ...known.map((model) => element("th", { style: `color:${colourOf(model)}` }, model, " ", element("a", { href: fileUrl(`card_${model}.md`) }, "card.md")))),
     ...lines.map(([key, value]) => element("tr", {}, element("th", { class: "metric" }, words(key)[isChinese() ? 1 : 0], element("small", {}, words(key)[isChinese() ? 3 : 2] ?? "")),
-      ...known.map((model) => element("td", { class: "n" }, value(data.cards[model]))))));
+      ...known.map((model) => {
+        const [shown, n] = value(data.cards[model]).split(/ (?=\()/);
+        return element("td", { class: "n" }, shown, ...(n ? [" ", element("small", {}, n)] : []));
+      }))));
 }
 
 function fillStrata() {

@@ -2,9 +2,20 @@
 "use strict";
 
 // In a definition a take-over is so much speech or so many words; null words: seconds alone.
-function definitionText(d) {
+function definitionParts(d) {
   const words = d.turn_words === null || d.turn_words === undefined ? t("any_words") : `${t("or_more_than")} ${d.turn_words} ${t("words_or")} ${d.turn_han} ${t("han")}`;
-  return `${t("takeover")} ≥ ${d.turn_s} s (${t("holes")} ≤ ${d.pause_s} s) ${words} · ${t("margin")} ${d.margin_s} s · ${t("detector")} ${d.speech_chance}`;
+  return [`${t("takeover")} ≥ ${d.turn_s} s`, `${t("holes")} ≤ ${d.pause_s} s`, words, `${t("margin")} ${d.margin_s} s`, `${t("detector")} ${d.speech_chance}`];
+}
+
+function definitionText(d) {
+  const [turn, holes, words, ...rest] = definitionParts(d);
+  return [`${turn} (${holes}) ${words}`, ...rest].join(" · ");
+}
+
+// Of another definition only what it changes.
+function changedText(d) {
+  const usual = definitionParts(data.statistics.definition);
+  return definitionParts(d).filter((part, at) => part !== usual[at]).join(" · ");
 }
 
 const stated = () => `${t("definition")}: ${definitionText(data.statistics.definition)}.`;
@@ -21,7 +32,7 @@ function sensitivityCell(row, show) {
   if (!row) return element("td", { class: "n" }, "–");
   const moved = row.definition === "stated" || row.shift === null ? "" : row.changed ? ` ${row.shift > 0 ? "+" : ""}${show(row.shift)} (${row.changed})` : " =";
   return element("td", { class: `n${row.definition !== "stated" && !row.changed ? " same" : ""}` }, show(row.value),
-    element("b", {}, moved), " ", element("small", {}, `${interval(row, show)} n ${row.n}`));
+    element("b", {}, moved), " ", element("small", {}, `${interval(row, show)} n\u00a0${row.n}`));
 }
 
 function drawSensitivity() {
@@ -35,15 +46,15 @@ function drawSensitivity() {
   const denominators = [...new Set(mine.map((row) => row.denominator))].map(named).join(", ");
   $("sensitivity-hint").textContent = `${t("sensitivity_hint")} ${named("denominator")}: ${denominators}.`;
   $("sensitivity").replaceChildren(
-    element("tr", {}, element("th", {}, t("definition")), ...shownModels.map((model) => element("th", { style: `color:${colourOf(model)}` }, model)), element("th", {}, "")),
+    element("tr", {}, element("th", {}, t("definition")), element("th", {}, ""), ...shownModels.map((model) => element("th", { style: `color:${colourOf(model)}` }, model))),
     ...names.map((name) => {
       const cells = shownModels.map((model) => mine.find((row) => row.model === model && row.definition === name));
       const items = cells.map((row, at) => row && { ...row, colour: colourOf(shownModels[at]) });
       const ends = items.filter(Boolean).flatMap((row) => [row.low ?? row.value, row.high ?? row.value]);
       return element("tr", { class: name === "stated" ? "primary" : "" },
-        element("th", { class: "metric" }, definitionText(mine.find((row) => row.definition === name)), ...(name === "stated" ? [element("small", {}, t("stated_here"))] : [])),
-        ...cells.map((row) => sensitivityCell(row, show)),
-        element("td", {}, dots(items, rate ? 0 : Math.min(0, ...ends), rate ? 1 : Math.max(...ends))));
+        element("th", { class: "metric" }, (name === "stated" ? definitionText : changedText)(mine.find((row) => row.definition === name)), ...(name === "stated" ? [element("small", {}, t("stated_here"))] : [])),
+        element("td", {}, dots(items, rate ? 0 : Math.min(0, ...ends), rate ? 1 : Math.max(...ends))),
+        ...cells.map((row) => sensitivityCell(row, show)));
     }));
 }
 
