@@ -9,6 +9,7 @@ import base64
 import hashlib
 import json
 import zlib
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,9 @@ KINDS = {
     "input_done",
     "end",
 }
+_FINE_BYTES = 256
+_COARSE_BYTES = 4096
+"""Of a bomb so many bytes unpack to 4 MiB at once."""
 OUTPUTS = {"text", "audio", "control", "metric", "heard"}
 
 
@@ -97,14 +101,27 @@ def _broken(message: str, line: int | None = None) -> Finding:
 
 def _inflate(data: bytes) -> tuple[bytes, str | None]:
     """Unzip as far as the bytes and the bound allow, so that damage can be named by its line."""
+    with suppress(zlib.error):
+        return _inflate_by(_COARSE_BYTES, data)
+    return _inflate_by(_FINE_BYTES, data)
+
+
+def _inflate_by(step: int, data: bytes) -> tuple[bytes, str | None]:
+    """Unzip in steps of so many bytes; in fine ones damage keeps only what comes after it.
+
+    Raises:
+        zlib.error: the data is damaged, and the steps are not fine.
+    """
     inflater = zlib.decompressobj(wbits=31)
     text = bytearray()
     try:
-        for start in range(0, len(data), 256):
-            text += inflater.decompress(data[start : start + 256], MOST_BYTES - len(text) + 1)
+        for start in range(0, len(data), step):
+            text += inflater.decompress(data[start : start + step], MOST_BYTES - len(text) + 1)
             if len(text) > MOST_BYTES or inflater.unconsumed_tail:
                 return bytes(text[:0]), f"it unpacks to more than {MOST_BYTES} bytes"
     except zlib.error as error:
+        if step != _FINE_BYTES:
+            raise
         return bytes(text), f"the compressed data is damaged here ({error})"
     if not inflater.eof:
         return bytes(text), "the compressed data ends early"
