@@ -114,9 +114,10 @@ test-heavy: .venv-roma/test.done .venv-tts/test.done .venv-realtime/test.done
 	.venv-peers/bin/pip install --quiet --requirement requirements/peers.txt
 	touch $@
 
-test-peers: .venv-peers/done .venv-realtime/test.done ## HFD_PEERS=folder of clones: against other people's servers and clients
+test-peers: .venv/dev.done .venv-peers/done .venv-realtime/test.done ## HFD_PEERS=folder of clones: against other people's servers and clients
 	@test -d "$(HFD_PEERS)" || { echo "Set HFD_PEERS to a folder of clones: see docs/proof.md"; exit 1; }
 	HFD_PEERS=$(abspath $(HFD_PEERS)) .venv-peers/bin/python -m pytest tests/peers
+	HFD_PEERS=$(abspath $(HFD_PEERS)) $(BIN)/python -m pytest -m peers tests/judge
 	HFD_PEERS=$(abspath $(HFD_PEERS)) $(MINICPMO_PYTHON) -m pytest -m peers tests/models/minicpmo/test_peer.py tests/models/gander
 	HFD_PEERS=$(abspath $(HFD_PEERS)) .venv-realtime/bin/python -m pytest -m peers tests/models/realtime tests/contract -k "realtime"
 

@@ -26,6 +26,6 @@ def video_frame_digest(frame: av.VideoFrame) -> bytes:
     stored = frame.reformat(format="yuv420p", threads=ONE_THREAD)
     digest = hashlib.sha256()
     for plane in stored.planes:  # without a copy where rows lie side by side, as they mostly do
-        rows = np.frombuffer(plane, np.uint8).reshape(-1, plane.line_size)
-        digest.update(np.ascontiguousarray(rows[: plane.height, : plane.width]))
+        rows = np.frombuffer(memoryview(plane), np.uint8).reshape(-1, plane.line_size)
+        digest.update(np.ascontiguousarray(rows[: plane.height, : plane.width]).data)
     return digest.digest()

@@ -63,7 +63,7 @@ def _encode(path: Path, interleaved: np.ndarray) -> None:
     with av.open(str(path), "w", format="webm") as container:
         stream = container.add_stream("libopus", rate=RATE, layout="stereo")
         stream.bit_rate = BIT_RATE
-        stream.options = _OPTIONS
+        stream.options = dict(_OPTIONS)
         frame = av.AudioFrame.from_ndarray(
             np.ascontiguousarray(interleaved), format="s16", layout="stereo"
         )
