@@ -22,7 +22,7 @@ DRAWS = 2000
 FLIPS = 19_999
 """Sign flips; fewer clusters than log2 of it are flipped in every way (an exact test).
 
-The smallest p is 2 in so many: corrected over the 250 tests of five models it must be below `ALPHA`.
+The smallest p is 2 in so many: corrected over five models' 250 tests it must be below `ALPHA`.
 """
 
 
