@@ -585,6 +585,43 @@ def compute_understated(results: Path) -> None:
         forgery.write_documents()
 
 
+def _answer_sound(forgery: Forgery, change: Callable[[np.ndarray], np.ndarray]) -> None:
+    """Another sound in the chunks of the answer, one after the other; what is left over goes."""
+    lines = [line for line in forgery.answer() if line["kind"] == "audio"]
+    sound = change(np.concatenate([forgery.pcm(line) for line in lines]).astype(np.float32))
+    for line in lines:
+        piece, sound = sound[: line["samples"]], sound[line["samples"] :]
+        if len(piece) < line["samples"]:
+            forgery.drop([line])
+        else:
+            forgery.set_pcm(line, np.rint(piece))
+
+
+def answers_sped_up(results: Path) -> None:
+    """The same words a third faster, in trace and wav, by a change of tempo and pitch."""
+    for forgery in _each(results):
+        if forgery.answer():
+            rate = forgery.rate
+            _answer_sound(forgery, lambda pcm: soxr.resample(pcm, 1.35 * rate, rate))  # noqa: B023
+            forgery.queue()
+            forgery.seal()
+
+
+def answer_moved_forward(results: Path) -> None:
+    """Four samples' sound 0.9 s earlier than it came, in trace and wav."""
+    for forgery in [f for f in _each(results) if f.answer()][:4]:
+        for line in forgery.answer():
+            if line["kind"] == "text":
+                line["t"] = round(line["t"] + 0.9, 6)
+        _after_open(forgery)
+
+
+SPOKEN_CHEATS = (
+    Cheat("answers a third faster in every file, chain made anew", answers_sped_up, "A15"),
+    Cheat("sound of some samples before its text, chain made anew", answer_moved_forward, "A15"),
+)
+"""Cheats whose sound must be listened to: tests/judge/test_alignment.py does."""
+
 CHEATS = (
     Cheat("sound placed 0.9 s after the question's end", fixed_delay, "A8"),
     Cheat("sound placed 0.32 s after the text", fixed_delay_after_text, "A8"),

@@ -20,7 +20,7 @@ from hfd.judge.run import recorded_error
 from hfd.judge.sample import absent, audit_sample
 from hfd.judge.transcript import Transcripts
 from hfd.judge.verdict import FAIL
-from tests.judge.cheats import CHEATS, deliver_as
+from tests.judge.cheats import CHEATS, SPOKEN_CHEATS, deliver_as
 from tests.judge.forge import Forgery
 from tests.judge.heard import heard
 from tests.judge.world import Mute, Talker, World, run_model
@@ -208,7 +208,7 @@ def table() -> str:
         "| cheat | caught by | may fail with it | what else would settle it |",
         "|---|---|---|---|",
     ]
-    for cheat in CHEATS:
+    for cheat in (*CHEATS, *SPOKEN_CHEATS):
         caught = f"**{cheat.caught_by}**" if cheat.caught_by else "not evidenced"
         rows.append(f"| {cheat.name} | {caught} | {', '.join(cheat.also)} | {cheat.settled_by} |")
     return "\n".join(rows)

@@ -60,7 +60,7 @@ def bundled_model() -> Path:
 
 
 def recogniser(folder: Path, language: str | None) -> Any:
-    """A function from a wav to what is heard in it: text and mean log probability."""
+    """From a wav to what is heard in it: text, words in time, log probability."""
     try:
         from faster_whisper import WhisperModel
     except ModuleNotFoundError as error:
@@ -76,12 +76,18 @@ def recogniser(folder: Path, language: str | None) -> Any:
             beam_size=1,
             vad_filter=True,
             condition_on_previous_text=False,
+            word_timestamps=True,
         )
         parts = list(parts)
         seconds = sum(part.end - part.start for part in parts)
         weighted = sum(part.avg_logprob * (part.end - part.start) for part in parts)
         return {
             "text": " ".join(part.text.strip() for part in parts),
+            "words": [
+                [round(word.start, 2), round(word.end, 2), word.word.strip()]
+                for part in parts
+                for word in part.words or ()
+            ],
             "avg_logprob": round(weighted / seconds, 4) if seconds else -9.0,
         }
 

@@ -21,7 +21,10 @@ MOST_HAN = 0.2
 
 @dataclass(frozen=True)
 class Transcripts:
-    """What was heard, by the wav's SHA-256: ``{text, avg_logprob, tail_text, recogniser}``."""
+    """What was heard, by the wav's SHA-256: ``{text, words, avg_logprob, recogniser}``.
+
+    Transcripts of earlier versions have no ``words``.
+    """
 
     heard: dict[str, dict[str, Any]] = field(default_factory=dict)
 

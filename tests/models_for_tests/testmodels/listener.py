@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import soundfile
 
-import transcripts
 from hfd.data.canary import SHOWN
 from hfd.duplex.events import Audio, Text
 from hfd.duplex.model import Capabilities, DuplexModel, Emit, Identity, SampleInfo
 from hfd.duplex.units import Unit
+from hfd.judge.recogniser import bundled_model, recogniser
 from hfd.models.settings import make_settings
 
 RATE = 16_000
@@ -41,7 +41,7 @@ class Listener(DuplexModel):
         return Capabilities(RATE, RATE, "virtual", "native_talker")
 
     def load(self) -> Identity:
-        self.listen = transcripts.recogniser(transcripts.bundled_model(), "en")
+        self.listen = recogniser(bundled_model(), "en")
         return Identity("listener", None)
 
     def open(self, sample: SampleInfo, emit: Emit) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from hfd.judge.alignment import aligned
 from hfd.judge.delivered import turns_of
 from hfd.judge.metrics import words
 from hfd.judge.rules.rule import Rule, SampleCase, SetCase, over_set
@@ -18,6 +21,9 @@ HAN_RATE = (1.2, 9.0)
 WORD_RATE = (0.3, 10.0)
 """Words of other scripts per second of speech; fast readers say 4."""
 HONEST_RATE = 0.04
+EARLY_RATE = 0.01
+"""Honest samples whose words a recogniser places before they were written."""
+LATE_TEXT = 0.5
 ENOUGH = 0.9
 """Share of the speaking samples whose voice must have been heard to say the text."""
 
@@ -44,6 +50,15 @@ def of_sample(case: SampleCase) -> Verdict:
     wer = values["h20_wer"]
     if wer is not None and heard is not None:
         evidence = {"wer": round(wer, 3), "heard": heard["text"][:300]}
+        times = aligned(folder.trace, heard)
+        if times is not None and times.is_early:
+            evidence["early"] = "faster" if times.is_faster else "moved"
+        if wer <= PASS_WER and times is not None and times.is_faster:
+            return unknown(
+                f"{times.early} of {times.words} words are heard before they are written, and more "
+                "so from word to word: the sound is faster than it was made",
+                **evidence,
+            )
         if wer <= PASS_WER:
             return passed(f"WER {wer:.2f}", **evidence)
         if wer <= FAIL_WER or whole < FEWEST_WORDS:
@@ -76,9 +91,32 @@ def of_model(case: SetCase, samples: Verdict) -> Verdict:
         return found
     if not answers:
         return unknown("no sample says anything")
+    early = _early(answers)
+    if early is not None:
+        return early
     right = sum(verdict.status == PASS for _, verdict in answers)
     told = f"{right} of {len(answers)} speaking samples were heard to say their text"
     return passed(told) if right >= ENOUGH * len(answers) else unknown(told)
+
+
+def _early(answers: Sequence[tuple[str, Verdict]]) -> Verdict | None:
+    """Voices that are heard before their text was written.
+
+    Where most of a model's are, and none overtakes its text, a service sends its transcript late.
+    """
+    how = [(name, verdict.evidence.get("early")) for name, verdict in answers]
+    faster = [name for name, kind in how if kind == "faster"]
+    moved = [name for name, kind in how if kind is not None]
+    found = over_set(faster, len(answers), EARLY_RATE, "are faster than their text was written")
+    if found is not None:
+        return found
+    if len(moved) > LATE_TEXT * len(answers):
+        return unknown(
+            f"{len(moved)} of {len(answers)} voices are heard before their text: a transcript that "
+            "comes late, or sound moved forward",
+            samples=moved,
+        )
+    return over_set(moved, len(answers), EARLY_RATE, "are heard before their text was written")
 
 
 RULE = Rule(
@@ -88,7 +126,8 @@ RULE = Rule(
     "a recogniser heard at least 90 % of the speaking samples say their text (word error rate "
     "≤ 0.35; numbers, signs and names in one form, what a cut left unheard not counted), and no "
     "more samples than chance allows say something else (> 0.60), hold no speech, or speak at an "
-    "impossible rate (Chinese: beyond 1.2 to 9 characters a second, else 0.3 to 10 words)",
+    "impossible rate (Chinese: beyond 1.2 to 9 characters a second, else 0.3 to 10 words), or are "
+    "heard before they were written",
     of_sample,
     of_model,
 )
