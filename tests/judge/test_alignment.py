@@ -13,7 +13,6 @@ from tests.judge.false_alarms import audited
 from tests.judge.honest import Manner, run_honest
 from tests.judge.test_cheats import failures
 
-pytestmark = pytest.mark.heavy
 HONEST = {
     "words": Manner(pieces="words", sentences=(2, 3)),
     "ahead": Manner(pieces="words", sentences=(2, 3), ahead=True, unit=16_000),
