@@ -98,7 +98,7 @@ function makeTable() {
   const seconds = (title, field) => ({ title, field, hozAlign: "right", sorter: "number", width: 92, sorterParams: { alignEmptyValues: "bottom" }, formatter: (cell) => number(cell.getValue()) });
   const now = state();
   table = new Tabulator("#table", {
-    data: rows, index: "key", maxHeight: "560px", layout: "fitDataStretch", placeholder: "0",
+    data: rows, index: "key", maxHeight: "560px", layout: "fitDataStretch", placeholder: t("no_match"),
     initialSort: now.sort ? [{ column: now.sort, dir: now.dir ?? "asc" }] : [],
     columns: [
       { title: t("sample"), field: "id", minWidth: 150, frozen: innerWidth > 700 }, { title: t("model"), field: "model" }, { title: t("task"), field: "task", formatter: (cell) => named(cell.getValue()) },
