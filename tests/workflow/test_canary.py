@@ -16,7 +16,6 @@ MODELS = {"keeps": {}, "crops": {"keep_s": 5}, "blind": {"looks": False}}
 NONCE = "audit={nonce: 'a word of mine'}"
 
 
-@pytest.mark.heavy
 def test_only_who_keeps_its_context_and_looks_answers(desk):
     desk.add_samples(["a"])
     for name, settings in MODELS.items():
