@@ -205,16 +205,26 @@ def _measured(record: Record, clip: Clip) -> Mark:
     return Mark(turn if judged else None, inside[0] if inside else None)
 
 
-def _turns(
-    first: str,
-    second: str,
-    marks: Mapping[str, Mapping[str, Mark]],
-    clusters: Mapping[str, str],
-) -> dict[str, Any]:
+Marks = Mapping[str, Mapping[str, Mark]]
+"""By rater and clip."""
+
+
+def _both(
+    first: str, second: str, marks: Marks, clusters: Mapping[str, str]
+) -> list[tuple[Mark, Mark, str]]:
+    """What two raters said of each clip that both have seen, and the clip's cluster."""
+    return [
+        (one, marks[second][name], clusters[name])
+        for name, one in marks[first].items()
+        if name in clusters and name in marks[second]
+    ]
+
+
+def _turns(first: str, second: str, marks: Marks, clusters: Mapping[str, str]) -> dict[str, Any]:
     pairs = [
-        (a.turn, b.turn, clusters[name])
-        for name, a in marks[first].items()
-        if name in clusters and (b := marks[second].get(name)) and a.turn and b.turn
+        (a.turn, b.turn, cluster)
+        for a, b, cluster in _both(first, second, marks, clusters)
+        if a.turn and b.turn
     ]
     same = stats.rate([a == b for a, b, _ in pairs], [c for *_, c in pairs]) if pairs else None
     return {
@@ -247,19 +257,11 @@ def _kappa(pairs: Sequence[tuple[str, str]]) -> dict[str, float | None]:
     }
 
 
-def _onsets(
-    first: str,
-    second: str,
-    marks: Mapping[str, Mapping[str, Mark]],
-    clusters: Mapping[str, str],
-) -> dict[str, Any]:
+def _onsets(first: str, second: str, marks: Marks, clusters: Mapping[str, str]) -> dict[str, Any]:
     pairs = [
-        (a.onset_s - b.onset_s, clusters[name])
-        for name, a in marks[first].items()
-        if name in clusters
-        and (b := marks[second].get(name))
-        and a.onset_s is not None
-        and b.onset_s is not None
+        (a.onset_s - b.onset_s, cluster)
+        for a, b, cluster in _both(first, second, marks, clusters)
+        if a.onset_s is not None and b.onset_s is not None
     ]
     bias = stats.mean([d for d, _ in pairs], [c for _, c in pairs])
     return {
