@@ -22,7 +22,8 @@ def main(argv: list[str] | None = None) -> int:
     args = _parser().parse_args(argv)
     ids = [s.sample_id for s in read_manifest(args.manifest, args.root, check_files=False)]
     heard = dict(read_transcripts(args.out).heard)
-    waiting = unheard(args.results, args.models, ids, heard, english=args.recogniser is None)
+    timed = {digest for digest, row in heard.items() if "words" in row}  # older ones: without times
+    waiting = unheard(args.results, args.models, ids, timed, english=args.recogniser is None)
     if waiting:
         folder = args.recogniser or bundled_model()
         listen = recogniser(folder, args.language)

@@ -7,6 +7,7 @@ import pytest
 import soundfile
 
 import transcripts
+from hfd.errors import HfdError
 from hfd.judge.spoken_words import normalised, word_error_rate
 from hfd.judge.transcript import read_transcripts
 from tests.judge.speech_clips import TEXT, reading
@@ -51,3 +52,23 @@ def test_a_second_run_hears_nothing_again(heard, monkeypatch):
     monkeypatch.setattr(transcripts, "recogniser", None)
     transcripts.main(heard[0])
     assert heard[1].read_bytes() == before
+
+
+def test_a_wav_that_was_heard_without_times_is_heard_again(heard, tmp_path):
+    now = json.loads(heard[1].read_text())
+    older = {key: value for key, value in now.items() if key != "words"}
+    out = tmp_path / "transcripts.jsonl"
+    out.write_text(json.dumps(older) + "\n")
+    args = heard[0][:-1] + [str(out)]
+    transcripts.main(args)
+    assert json.loads(out.read_text())["words"] == now["words"] != []
+
+
+@pytest.mark.parametrize("words", [5, [["0", "1", "a"]], [[0, 1]], [[0, 1, None]], ["word"]])
+def test_words_without_times_are_one_error_with_its_line(tmp_path, words):
+    row = {"wav_sha256": "0" * 64, "text": "a", "avg_logprob": -0.1, "words": words}
+    path = tmp_path / "m.jsonl"
+    path.write_text(json.dumps(row) + "\n")
+    with pytest.raises(HfdError, match="no transcript line") as raised:
+        read_transcripts(path)
+    assert str(raised.value.file).endswith("m.jsonl:1")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -89,10 +90,22 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
             row = json.loads(line)
             if not {"wav_sha256", "text", "avg_logprob"} <= row.keys():
                 raise ValueError("a field is missing")
-        except (ValueError, AttributeError) as error:
+            if not all(_is_timed(word) for word in row.get("words", ())):
+                raise ValueError("its words have no times")
+        except (ValueError, AttributeError, TypeError) as error:
             raise HfdError(
                 f"is no transcript line ({error})",
                 file=f"{path}:{number}",
                 remedy="Delete the file and make the transcripts again",
             ) from error
         yield row
+
+
+def _is_timed(word: Any) -> bool:
+    """Whether it is a word with its times: [start, end, word], seconds of the wav."""
+    return (
+        isinstance(word, list)
+        and len(word) == 3
+        and all(isinstance(t, int | float) and math.isfinite(t) for t in word[:2])
+        and isinstance(word[2], str)
+    )
