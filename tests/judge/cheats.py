@@ -12,8 +12,11 @@ import json
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 
+import av
+import av.filter
 import numpy as np
 import soundfile
 import soxr
@@ -598,13 +601,32 @@ def _answer_sound(forgery: Forgery, change: Callable[[np.ndarray], np.ndarray]) 
 
 
 def answers_sped_up(results: Path) -> None:
-    """The same words a third faster, in trace and wav, by a change of tempo and pitch."""
+    """The same words 1.7 times as fast in trace and wav, by a change of tempo alone."""
     for forgery in _each(results):
         if forgery.answer():
             rate = forgery.rate
-            _answer_sound(forgery, lambda pcm: soxr.resample(pcm, 1.35 * rate, rate))  # noqa: B023
+            _answer_sound(forgery, lambda pcm: _tempo(pcm, rate, 1.7))  # noqa: B023
             forgery.queue()
             forgery.seal()
+
+
+def _tempo(pcm: np.ndarray, rate: int, times: float) -> np.ndarray:
+    """Speech `times` as fast with the same pitch, float32 [samples]."""
+    graph = av.filter.Graph()
+    source = graph.add_abuffer(
+        sample_rate=rate, format="flt", layout="mono", time_base=Fraction(1, rate)
+    )
+    graph.link_nodes(source, graph.add("atempo", str(times)), graph.add("abuffersink")).configure()
+    frame = av.AudioFrame.from_ndarray(pcm[None], format="flt", layout="mono")
+    frame.sample_rate, frame.pts, frame.time_base = rate, 0, Fraction(1, rate)
+    graph.push(frame)
+    graph.push(None)
+    pieces = []
+    while True:
+        try:
+            pieces.append(graph.pull().to_ndarray()[0])
+        except (av.BlockingIOError, av.EOFError):
+            return np.concatenate(pieces)
 
 
 def answer_moved_forward(results: Path) -> None:
@@ -617,7 +639,7 @@ def answer_moved_forward(results: Path) -> None:
 
 
 SPOKEN_CHEATS = (
-    Cheat("answers a third faster in every file, chain made anew", answers_sped_up, "A15"),
+    Cheat("answers 1.7 times as fast in every file, chain made anew", answers_sped_up, "A15"),
     Cheat("sound of some samples before its text, chain made anew", answer_moved_forward, "A15"),
 )
 """Cheats whose sound must be listened to: tests/judge/test_alignment.py does."""

@@ -7,7 +7,9 @@ import pytest
 from hfd.judge.alignment import aligned
 from hfd.judge.recogniser import bundled_model, recogniser
 from hfd.judge.reference import read_reference
+from hfd.judge.rules.a15_transcript import early_voices
 from hfd.judge.trace import Trace
+from hfd.judge.verdict import passed
 from tests.judge.cheats import SPOKEN_CHEATS
 from tests.judge.false_alarms import audited
 from tests.judge.honest import Manner, run_honest
@@ -47,8 +49,29 @@ def test_sound_that_overtakes_its_text_is_caught(world, runs, references, listen
     shutil.copytree(runs["words"], copied)
     cheat.apply(copied)
     _, verdicts = audited(world, copied, references, listen)
-    assert failures(verdicts) == {cheat.caught_by}, {c: v.reason for c, v in verdicts.items()}
+    assert failures(verdicts) == {cheat.caught_by}, verdicts["A15"].reason
     assert "text was written" in verdicts["A15"].reason
+
+
+def test_few_faster_voices_do_not_hide_many_that_were_moved(rule_set):
+    verdict = rule_set(faster=2, moved=2, honest=4)
+    assert verdict.status == "fail" and "4 of 8 samples are heard before" in verdict.reason
+    late = rule_set(faster=2, moved=6, honest=0)
+    assert late.status == "not_evidenced" and "a transcript that comes late" in late.reason
+    assert rule_set(faster=4, moved=4, honest=0).status == "fail"
+
+
+@pytest.fixture
+def rule_set():
+    def judged(**counts):
+        kinds = [kind for kind, count in counts.items() for _ in range(count)]
+        answers = [
+            (f"s{n}", passed("WER 0.1", **({} if kind == "honest" else {"early": kind})))
+            for n, kind in enumerate(kinds)
+        ]
+        return early_voices(answers)
+
+    return judged
 
 
 def written(*times):

@@ -91,7 +91,7 @@ def of_model(case: SetCase, samples: Verdict) -> Verdict:
         return found
     if not answers:
         return unknown("no sample says anything")
-    early = _early(answers)
+    early = early_voices(answers)
     if early is not None:
         return early
     right = sum(verdict.status == PASS for _, verdict in answers)
@@ -99,7 +99,7 @@ def of_model(case: SetCase, samples: Verdict) -> Verdict:
     return passed(told) if right >= ENOUGH * len(answers) else unknown(told)
 
 
-def _early(answers: Sequence[tuple[str, Verdict]]) -> Verdict | None:
+def early_voices(answers: Sequence[tuple[str, Verdict]]) -> Verdict | None:
     """Voices that are heard before their text was written.
 
     Where most of a model's are, and none overtakes its text, a service sends its transcript late.
@@ -108,7 +108,7 @@ def _early(answers: Sequence[tuple[str, Verdict]]) -> Verdict | None:
     faster = [name for name, kind in how if kind == "faster"]
     moved = [name for name, kind in how if kind is not None]
     found = over_set(faster, len(answers), EARLY_RATE, "are faster than their text was written")
-    if found is not None:
+    if found is not None and found.status == FAIL:
         return found
     if len(moved) > LATE_TEXT * len(answers):
         return unknown(
