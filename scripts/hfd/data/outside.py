@@ -146,8 +146,8 @@ def _still_video(path: Path) -> Path:
         stream = container.add_stream("libx264", rate=FPS)
         stream.width, stream.height, stream.pix_fmt = *_SIZE, "yuv420p"
         for k in range(2):
-            picture = np.full((_SIZE[1], _SIZE[0], 3), _GREY, np.uint8)
-            frame = av.VideoFrame.from_ndarray(picture, format="rgb24")
+            grey = np.full((_SIZE[1], _SIZE[0], 3), _GREY, np.uint8)
+            frame = av.VideoFrame.from_ndarray(grey, format="rgb24")
             frame.pts, frame.time_base = k, Fraction(1, FPS)
             container.mux(stream.encode(frame))
         container.mux(stream.encode(None))
