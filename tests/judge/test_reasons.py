@@ -19,7 +19,7 @@ ANSWERS = {"passed", "failed", "unknown", "by_findings", "over_set", "Finding"}
 ANSWERS |= {"_wrong", "_broken", "NotPlain", "ValueError"}
 RETURNED = {"str", "str | None", "Reference | str", "tuple[bytes, str | None]"}
 FOREIGN = {"a list of {}", "{} % ({})", "{}{} ({})", "{} / {} / {} ({})", "{} ({} CPUs)"}
-FOREIGN |= {"a field is missing"}
+FOREIGN |= {"a field is missing", "its words have no times"}
 """Cells of the measurement card, facts of a machine, an error of another file: no reasons."""
 
 
