@@ -19,6 +19,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+# Its processes share the cores already; numpy reads this when it is loaded.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 from hfd.data.manifest import Sample, read_manifest
 from hfd.errors import HfdError
 from hfd.judge.delivery import ABOUT, BESIDE, INCOMPLETE, PREFIX, wrong_files

@@ -160,3 +160,15 @@ def test_intervals_cover_the_truth_as_often_as_they_say(per_cluster, monkeypatch
         found = stats.mean(drawn, clusters)
         covered += found.low <= 0.1 <= found.high
     assert 0.93 <= covered / 2000 <= 0.97
+
+
+@pytest.mark.parametrize("q", [0.0, 0.5, 0.9, 1.0])
+def test_quantiles_of_drawn_clusters_are_numpys_own(q):
+    """Against the plain way: put the drawn clusters' values together and ask numpy."""
+    random = np.random.default_rng(3)
+    clusters = [str(k) for k in random.integers(0, 12, 90)]
+    values = np.round(random.normal(size=90), 1)  # with ties
+    members = stats._members(clusters)
+    drawn = random.integers(0, len(members), (200, len(members)))
+    plain = [np.quantile(values[np.concatenate([members[k] for k in row])], q) for row in drawn]
+    assert stats._drawn_quantiles(values, members, drawn, q) == pytest.approx(plain, abs=1e-12)

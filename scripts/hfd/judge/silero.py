@@ -91,9 +91,7 @@ def _encoded(net: _Network, steps: np.ndarray) -> np.ndarray:
     return layer[:, 0] @ net.rnn_in + net.rnn_bias
 
 
-def _convolved(
-    layer: np.ndarray, weights: np.ndarray, bias: np.ndarray, stride: int
-) -> np.ndarray:
+def _convolved(layer: np.ndarray, weights: np.ndarray, bias: np.ndarray, stride: int) -> np.ndarray:
     """A convolution of width 3 with zeros at both ends, and no answer below 0.
 
     `layer`: [steps, columns, channels].

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -48,8 +48,7 @@ def metric_rows(audit: Audit) -> list[dict[str, Any]]:
         records = audit.records[model]
         rows += _rows_of(model, records, ("all", "all"))
         for stratum, members in _strata(records).items():
-            part = _rows_of(model, members, stratum)
-            rows += [row for row in part if row["metric"] in BY_STRATUM]
+            rows += _rows_of(model, members, stratum, BY_STRATUM)
     return rows
 
 
@@ -70,12 +69,19 @@ def _strata(records: Sequence[Record]) -> dict[tuple[str, str], list[Record]]:
 
 
 def _rows_of(
-    model: str, records: Sequence[Record], stratum: tuple[str, str]
+    model: str,
+    records: Sequence[Record],
+    stratum: tuple[str, str],
+    metrics: Set[str] | None = None,
 ) -> list[dict[str, Any]]:
+    """Rows of the named metrics; without names, of all."""
     rows: list[dict[str, Any]] = []
     for rate in RATES:
-        rows += _rate_rows(model, rate, records)
+        if metrics is None or rate.key in metrics:
+            rows += _rate_rows(model, rate, records)
     for key, label in VALUES.items():
+        if metrics is not None and key not in metrics:
+            continue
         measured = [r for r in records if r.metrics.get(key) is not None]
         values, clusters = [r.metrics[key] for r in measured], [cluster_of(r) for r in measured]
         for name, q in (("median", 0.5), ("p90", 0.9)):

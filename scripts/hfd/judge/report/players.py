@@ -57,8 +57,10 @@ def _stereo(user: np.ndarray, assistant: np.ndarray, rate: int) -> np.ndarray:
 
 
 def _hiss(samples: int) -> np.ndarray:
-    """Noise of one bit (-90 dB): in digital silence the encoder's filters would run on numbers so
-    small that a processor computes with them many times more slowly.
+    """Noise of one bit (-90 dB), so that the encoder never sees digital silence.
+
+    Its filters would then run on numbers so small that a processor computes with them many times
+    more slowly.
     """
     noise = np.random.default_rng(0).integers(-1, 2, RATE, dtype=np.int16)
     return np.resize(noise, samples)
