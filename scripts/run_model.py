@@ -44,6 +44,7 @@ def main(argv: list[str] | None = None) -> int:
         settings,
         args.seed,
         module_path=entry.get("module_path") or str(args.models_file.parent),
+        sessions=entry.get("sessions", 1),
     )
     return run_standalone(spec, args)
 

@@ -42,7 +42,7 @@ class Capabilities:
         codec_hop_samples: its chunks are multiples of this many output samples, or None.
         input_rate: samples per second at which the model itself hears; units are always 16 kHz,
             a model of another rate resamples them as a stream.
-        max_sessions: files that one worker may run side by side.
+        max_sessions: files that one worker may run side by side; above 1 the model has `share`.
         turn_taking: who decides that the assistant's turn has come: the model itself, a voice
             activity detector in front of it, or the client.
         secrets: names of the environment variables that it reads keys from. A key is never a
@@ -114,12 +114,18 @@ class ModelBroken(Exception):
 class DuplexModel(ABC):
     """A full-duplex model: one file at a time, one unit at a time.
 
+    Attributes:
+        sessions: files that the worker will run side by side; set before `load`, 1 unless the
+            model's `max_sessions` allows more.
+
     Order of calls: ``load()`` once per process; then for each sample ``open``, ``push`` for every
     unit in order, ``finish``, ``close``. `close` is called in every case, also after an error,
     and must leave no state behind: the next sample's result may not depend on this one.
     Errors raise (`ModelBroken` if no other sample could succeed either); a model never returns a
     result it made up.
     """
+
+    sessions: int = 1
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         """Check the model's `settings` (config/models.yaml) without loading anything.
@@ -146,6 +152,19 @@ class DuplexModel(ABC):
     @abstractmethod
     def load(self) -> Identity:
         """Load weights or start servers, warm up; called once, before the first sample."""
+
+    def share(self) -> DuplexModel:
+        """Another session of this loaded model: the same weights, and nothing else in common.
+
+        Called after `load`, once for each session beside the first, and only where `max_sessions`
+        is above 1. Each session takes files of its own on a thread of its own, while the others
+        run, and says of every file exactly what it would say alone; only its times are shared.
+        `unload` of the first session is called last.
+
+        Raises:
+            HfdError: there is no memory for it.
+        """
+        raise NotImplementedError(f"{type(self).__name__} runs one file at a time")
 
     @abstractmethod
     def open(self, sample: SampleInfo, emit: Emit) -> None:

@@ -17,6 +17,9 @@ def add_common_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--root", type=Path, default=Path(), help="what manifest paths start from")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
+        "--sessions", type=int, help="samples side by side on one loaded model; times are shared"
+    )
+    parser.add_argument(
         "--only", nargs="*", action="extend", metavar="ID", help="run these samples only"
     )
     parser.add_argument(

@@ -14,10 +14,11 @@ from hfd.duplex.model import ModelBroken
 from hfd.errors import HfdError
 from hfd.files import atomic_write, write_json
 from hfd.jobs.plan import STORE_ONLY, read_plan
+from hfd.jobs.sessions import Stopped
 from hfd.jobs.spec import ModelSpec
 from hfd.jobs.store import Store
 from hfd.jobs.witness import Witness
-from hfd.jobs.worker import Shard, Stopped, run_shard
+from hfd.jobs.worker import Shard, run_shard
 from hfd.secrets import scrub
 
 EXIT_BROKEN = 3

@@ -33,6 +33,8 @@ class ModelSpec:
         weights: files and folders whose content is part of the fingerprint.
         rerun_on: what else makes a result stale; ``code``: another version of the code.
         module_path: folder in which a module of the user's is found.
+        sessions: files that one worker runs side by side; above 1 its times are shared ones, so
+            the number makes another result.
     """
 
     name: str
@@ -43,6 +45,7 @@ class ModelSpec:
     weights: tuple[str, ...] = ()
     rerun_on: tuple[str, ...] = ()
     module_path: str = "config"
+    sessions: int = 1
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], name: str) -> ModelSpec:
@@ -57,6 +60,7 @@ class ModelSpec:
             weights=tuple(entry["weights"]),
             rerun_on=tuple(config["rerun_on"]),
             module_path=entry["module_path"],
+            sessions=entry["sessions"],
         )
 
     @classmethod
@@ -96,6 +100,7 @@ class Recipe:
     settings: Mapping[str, Any]
     seed: int
     weights: Mapping[str, str]
+    sessions: int = 1
 
     @functools.cached_property
     def _settings(self) -> dict[str, Any]:
@@ -104,7 +109,7 @@ class Recipe:
 
     def record(self) -> dict[str, Any]:
         """What no other field of provenance.json says of the recipe."""
-        return {"weights": dict(self.weights), "code": None}
+        return {"weights": dict(self.weights), "code": None, **self._shared()}
 
     def fingerprint(
         self, video_sha256: str, adapter_sha256: str | None, code: str | None = None
@@ -124,5 +129,10 @@ class Recipe:
             "seed": self.seed,
             "weights": dict(self.weights),
             "code": code,
+            **self._shared(),
         }
         return sha256_bytes(canonical_json(parts).encode())
+
+    def _shared(self) -> dict[str, int]:
+        """Said only of workers that share their card, so that no other fingerprint changes."""
+        return {"sessions": self.sessions} if self.sessions > 1 else {}

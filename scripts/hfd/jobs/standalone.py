@@ -9,15 +9,17 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from hfd.data.manifest import Sample, read_manifest
 from hfd.duplex.model import ModelBroken
 from hfd.errors import HfdError
+from hfd.jobs.sessions import Stopped
 from hfd.jobs.spec import ModelSpec
 from hfd.jobs.store import PlainStore
-from hfd.jobs.worker import Shard, Stopped, run_shard
+from hfd.jobs.worker import Shard, run_shard
 
 
 def run_standalone(
@@ -41,6 +43,8 @@ def run_standalone(
     Raises:
         HfdError: manifest or settings are wrong, the model cannot be loaded or is beyond use.
     """
+    if args.sessions is not None:
+        spec = replace(spec, sessions=args.sessions)
     samples = read_manifest(args.manifest, args.root)
     if args.only is not None:
         samples = _chosen(samples, args.only, args.manifest)

@@ -54,7 +54,9 @@ class Expectation:
     def recipe(self) -> Recipe:
         """The model's share; weight files are hashed when it is first asked for."""
         weights = {name: self._hashes.sha256_tree(self._root / name) for name in self.spec.weights}
-        return Recipe(self.spec.module, self.spec.settings, self.spec.seed, weights)
+        return Recipe(
+            self.spec.module, self.spec.settings, self.spec.seed, weights, self.spec.sessions
+        )
 
     @functools.cached_property
     def _code(self) -> str:
@@ -103,6 +105,8 @@ class Expectation:
         old, new = model["settings"], without_secrets(self.spec.settings)
         keys = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
         changed += [f"setting {key}" for key in keys]
+        if provenance.get("recipe", {}).get("sessions", 1) != self.spec.sessions:
+            changed.append("sessions")
         if "code" in self.spec.rerun_on and _one_code(provenance["code"]) != self._code:
             changed.append("code")
         return f"{', '.join(changed or ['seed or weights'])} changed"

@@ -1,31 +1,30 @@
 """The worker: one model, loaded at most once, over the samples of one shard.
 
 Every finished sample is in the store at once; a failing one is recorded and the next one runs. So
-whatever kills the worker costs at most the sample in flight, and a worker that starts again does
-only what is left.
+whatever kills the worker costs at most the samples in flight, and a worker that starts again does
+only what is left. With several sessions the main thread takes leases, loads and listens to signals;
+the sessions' threads run samples.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
-import socket
+import threading
 import time
-import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any
+from functools import partial
 
 from hfd.data.manifest import Sample
 from hfd.duplex.model import DuplexModel, Identity, ModelBroken
-from hfd.errors import HfdError, LostAs
-from hfd.files import read_json, replace_folder, write_json
+from hfd.errors import HfdError
+from hfd.files import read_json, replace_folder
+from hfd.jobs.failures import Failures, is_beyond_use, one_line
 from hfd.jobs.gpus import take_gpus
 from hfd.jobs.hashes import HashCache
 from hfd.jobs.lease import Leases
+from hfd.jobs.sessions import Sessions, Stopped, stop_on_signal
 from hfd.jobs.spec import ModelSpec
 from hfd.jobs.status import Expectation
 from hfd.jobs.store import FILES, Store, restore
@@ -33,19 +32,14 @@ from hfd.jobs.witness import Attempt, NotWitnessed, Witness
 from hfd.models.locate import module_source
 from hfd.models.registry import create_model, resolved_settings
 from hfd.secrets import scrub, secret_values
+from hfd.stream.company import Company
 from hfd.stream.run import Run
 from hfd.stream.session import run_sample
 
 DEATHS_ALLOWED = 2
 """A sample under which this many workers of one shard ended is recorded as failed."""
 _WAIT_S = 1.0
-_STOPPING = (signal.SIGTERM, signal.SIGINT)
 _FULL_DISK_BYTES = 2**18
-_BROKEN_DEVICE = ("CUDA error", "device-side assert", "cuDNN error", "NCCL error", "HIP error")
-
-
-class Stopped(BaseException):
-    """SIGTERM or Ctrl-C: the sample in flight is dropped, everything finished stays."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +78,33 @@ class Tally:
     busy_s: float = 0.0
 
 
+@dataclass(frozen=True)
+class _Task:
+    """A leased sample that the model has to run for.
+
+    Attributes:
+        attempt: how many times it has been tried, with this one.
+        place: its number among the shard's samples, for progress lines.
+        alone: a worker died under it; nothing may run beside it, or others would die with it.
+    """
+
+    sample: Sample
+    fingerprint: str
+    attempt: int
+    place: str
+    alone: bool
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """How a task ended: ``done`` or ``failed``, the result's status, the answer, its seconds."""
+
+    how: str
+    status: str = ""
+    answer: str | None = None
+    took_s: float = 0.0
+
+
 def run_shard(
     spec: ModelSpec, shard: Shard, store: Store, say: Callable[[str], None] = print
 ) -> Tally:
@@ -95,7 +116,7 @@ def run_shard(
         HfdError: the model cannot be made or loaded, or does not declare the voice it should.
     """
     worker = _Worker(spec, shard, store, say)
-    with _stop_on_signal(), worker.leases:
+    with stop_on_signal(), worker.leases:
         try:
             worker.run()
         finally:
@@ -109,22 +130,31 @@ class _Worker:
     ) -> None:
         self.spec, self.shard, self.store = spec, shard, store
         self._say = say
-        self._secrets: list[str] = []
+        self._saying = threading.Lock()
+        self.failures = Failures(store, shard.name)
         self.expected = Expectation(spec, store.root, HashCache(store.hashes))
         self.leases = Leases(shard.name)
         self.tally = Tally()
-        self._answer: str | None = None
-        self._model: DuplexModel | None = None
-        self._run: Run | None = None
+        self._models: list[DuplexModel] = []
+        self._sessions: Sessions[_Task, _Outcome] | None = None
+        self._busy_since = 0.0
 
     def run(self) -> None:
         """First everything nobody else holds, then what another worker has in hand."""
+        try:
+            self._run_all()
+        except BaseException as error:
+            self._drop(error)
+            raise
+
+    def _run_all(self) -> None:
         _ = self.expected.recipe  # weights that cannot be read are no sample's fault
         # Samples under which a worker died come last: they must not keep the others waiting.
-        waiting = sorted(self.shard.samples, key=lambda sample: self._deaths(sample))
+        waiting = sorted(self.shard.samples, key=lambda sample: self.failures.deaths(sample))
         told: list[Sample] = []
         while waiting:
             held = [sample for sample in waiting if not self._settle(sample)]
+            self._collect(0)
             if held == waiting:
                 if held != told:
                     self.say(f"waiting for another worker that has {held[0].sample_id!r} in hand")
@@ -134,11 +164,12 @@ class _Worker:
 
     def say(self, text: str) -> None:
         """Print a line; a secret of the settings or of the environment is no part of it."""
-        self._say(scrub(text, self._secrets))
+        with self._saying:
+            self._say(scrub(text, self.failures.secrets))
 
     def unload(self) -> None:
-        if self._model is not None:
-            self._model.unload()
+        for model in reversed(self._models):
+            model.unload()
 
     def _settle(self, sample: Sample) -> bool:
         """Bring one sample to an end; False if another worker has it in hand."""
@@ -146,7 +177,7 @@ class _Worker:
         try:
             fingerprint = self.expected.fingerprint(sample)
         except HfdError as error:  # its video or adapter cannot be read
-            self._record(sample, "unknown", error, of_input=True)
+            self.failures.record(sample, "unknown", error, of_input=True)
             self._end(sample, "failed")
             return True
         if self.expected.is_valid(self.store.entry(name), sample):
@@ -155,18 +186,25 @@ class _Worker:
         previous = self.leases.take(self.store.lease(name))
         if previous is None:
             return False
+        task = None
         try:
             if previous:
-                self._note_death(sample, fingerprint, previous)
+                self.failures.note_death(sample, fingerprint, previous)
                 return False  # it must not keep the others waiting
-            self._end(sample, self._compute(sample, fingerprint))
+            how = self._without_model(sample, fingerprint)
+            if how is None:
+                task = self._start(sample, fingerprint)
+            else:
+                self._end(sample, how)
         finally:
-            shutil.rmtree(self.store.part(name), ignore_errors=True)
-            self.leases.free(self.store.lease(name))
+            if task is None:
+                self._give_back(sample)
+        if task is not None and self._sessions is not None:
+            self._collect(0 if task.alone else self._sessions.count - 1)
         return True
 
-    def _compute(self, sample: Sample, fingerprint: str) -> str:
-        """Run the model over a leased sample, unless that turns out to be needless."""
+    def _without_model(self, sample: Sample, fingerprint: str) -> str | None:
+        """How a leased sample ends without the model, or None if it has to run."""
         name = sample.sample_id
         if self.expected.is_valid(self.store.entry(name), sample):  # its last holder finished it
             return "done"
@@ -174,26 +212,94 @@ class _Worker:
             restore(self.store, name)
             return "done"
         if problem := self._bad_check(sample):
-            self._record(sample, fingerprint, HfdError(problem), of_input=True)
+            self.failures.record(sample, fingerprint, HfdError(problem), of_input=True)
             return "failed"
         if problem := self._refusal(sample):
-            self._record(sample, fingerprint, HfdError(problem))
+            self.failures.record(sample, fingerprint, HfdError(problem))
             return "failed"
         if self._disk_is_full():
             raise HfdError(
                 "has no room left", file=self.store.folder, remedy="Free space, then run again"
             )
-        attempt = (self.store.error(name) or {}).get("attempt", 0) + 1
-        model, run = self._loaded()
-        started, place = time.monotonic(), f"{len(self.tally.ended) + 1}/{len(self.shard.samples)}"
-        self.say(f"{place} {name!r}: {sample.duration_seconds:.1f} s of media")
+        return None
+
+    def _start(self, sample: Sample, fingerprint: str) -> _Task:
+        """Run the model over a leased sample, on a session that is free."""
+        sessions = self._loaded()
+        alone = self.failures.deaths(sample) > 0
+        if alone:
+            self._collect(0)
+        if not sessions.in_flight:
+            self._busy_since = time.monotonic()
+        attempt = self.failures.attempts(sample) + 1
+        number = len(self.tally.ended) + sessions.in_flight + 1
+        place = f"{number}/{len(self.shard.samples)}"
+        task = _Task(sample, fingerprint, attempt, place, alone)
+        self.say(f"{place} {sample.sample_id!r}: {sample.duration_seconds:.1f} s of media")
+        sessions.start(task, partial(self._compute, task))
+        return task
+
+    def _collect(self, most: int) -> None:
+        """Take outcomes until at most so many samples are in flight."""
+        while self._sessions is not None and self._sessions.in_flight > most:
+            self._take(*self._sessions.next_ended())
+
+    def _take(self, task: _Task, ended: Future[_Outcome]) -> None:
+        """Settle a sample whose session has ended.
+
+        Raises:
+            Whatever ended the session, if no other sample can succeed either.
+        """
+        try:
+            outcome = ended.result()
+            if outcome.how == "done":
+                self._progress(task, outcome)
+            self._end(task.sample, outcome.how, outcome.answer)
+            self._busy_since = time.monotonic()
+        finally:
+            self._give_back(task.sample)
+
+    def _drop(self, error: BaseException) -> None:
+        """End what still runs beside a sample that ended the worker; what is finished stays.
+
+        A device that broke under one sample may have been broken by another: each that ran then
+        is suspect, and runs alone next time.
+        """
+        if self._sessions is None:
+            return
+        self._sessions.stop()
+        while self._sessions.in_flight:
+            task, ended = self._sessions.next_ended()
+            if isinstance(error, ModelBroken) and isinstance(ended.exception(), Stopped):
+                beside = HfdError(f"its worker ended under another sample beside it: {error}")
+                self.failures.record(task.sample, task.fingerprint, beside, deaths=1)
+            if ended.exception() is None:
+                self._take(task, ended)
+            else:
+                self._give_back(task.sample)
+
+    def _give_back(self, sample: Sample) -> None:
+        shutil.rmtree(self.store.part(sample.sample_id), ignore_errors=True)
+        self.leases.free(self.store.lease(sample.sample_id))
+
+    def _compute(self, task: _Task, model: DuplexModel) -> _Outcome:
+        """Run the model over a sample; several threads do so at the same time."""
+        sample, name, place = task.sample, task.sample.sample_id, task.place
+        started = time.monotonic()
         part = self.store.part(name)
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
-        witness = Attempt(self.shard.witness, name, attempt, fingerprint)
+        witness = Attempt(self.shard.witness, name, task.attempt, task.fingerprint)
         witness.begins()
         try:
-            result = run_sample(model, run, sample, part, fingerprint=fingerprint, attempt=attempt)
+            result = run_sample(
+                model,
+                self._run,
+                sample,
+                part,
+                fingerprint=task.fingerprint,
+                attempt=task.attempt,
+            )
             for copy in self.shard.wav_copies:
                 shutil.copyfile(part / FILES[0], part / copy)
             witness.ends(part)
@@ -201,18 +307,17 @@ class _Worker:
         except NotWitnessed:
             raise
         except Exception as error:
-            broken = _is_beyond_use(error) or self._disk_is_full()
-            self._record(sample, fingerprint, error, deaths=int(broken))
-            witness.fails(scrub(_one_line(error), self._secrets))
-            self.say(f"{place} {name!r}: failed: {_one_line(error)}")
+            broken = is_beyond_use(error) or self._disk_is_full()
+            self.failures.record(sample, task.fingerprint, error, deaths=int(broken))
+            witness.fails(scrub(one_line(error), self.failures.secrets))
+            self.say(f"{place} {name!r}: failed: {one_line(error)}")
             if broken:
                 full = " (the disk is full)" if self._disk_is_full() else ""
                 raise ModelBroken(f"{error}{full}") from error
-            return "failed"
+            return _Outcome("failed")
         self.store.error_file(name).unlink(missing_ok=True)
-        self._answer = f"{result['status']}: {result['text']!r}"
-        self._progress(place, sample, result["status"], time.monotonic() - started)
-        return "done"
+        answer = f"{result['status']}: {result['text']!r}"
+        return _Outcome("done", result["status"], answer, time.monotonic() - started)
 
     def _disk_is_full(self) -> bool:
         """Whether the store has no room left: then every other sample would be lost as well."""
@@ -223,7 +328,7 @@ class _Worker:
         if self.shard.store_only:
             shutil.rmtree(self.store.entry(sample.sample_id), ignore_errors=True)
             return "its finished files were damaged and have been dropped; run again to compute it"
-        if self._deaths(sample) >= DEATHS_ALLOWED:
+        if self.failures.deaths(sample) >= DEATHS_ALLOWED:
             last = (self.store.error(sample.sample_id) or {}).get("error")
             return f"{DEATHS_ALLOWED} workers ended while they ran it: {last}"
         return None
@@ -241,14 +346,18 @@ class _Worker:
             return f"its video or adapter was replaced after it was checked ({check}); run again"
         return None
 
-    def _loaded(self) -> tuple[DuplexModel, Run]:
-        """The model, loaded on first use."""
-        if self._model is None or self._run is None:
+    def _loaded(self) -> Sessions[_Task, _Outcome]:
+        """The model's sessions, loaded on first use."""
+        if self._sessions is None:
             take_gpus(self.shard.gpus)
             started = time.monotonic()
-            self._model = make_model(self.spec)
-            self._secrets = secret_values(self._model.capabilities.secrets)
-            identity: Identity = self._model.load()
+            model = make_model(self.spec)
+            self._models.append(model)
+            self.failures.secrets = secret_values(model.capabilities.secrets)
+            identity: Identity = model.load()
+            for _ in range(1, self.spec.sessions):
+                self._models.append(model.share())
+            shared = self.spec.sessions > 1
             self._run = Run(
                 self.spec.name,
                 self.spec.module,
@@ -257,70 +366,31 @@ class _Worker:
                 identity,
                 self.expected.recipe.record(),
                 self.shard.max_lag_s,
-                resolved_settings(self._model),
+                resolved_settings(model),
                 module_source(self.spec.module, self.spec.module_path),
+                Company(self.spec.sessions) if shared else None,
             )
-            self.say(f"loaded in {time.monotonic() - started:.1f} s")
-        return self._model, self._run
+            self._sessions = Sessions(self._models)
+            beside = f", {self.spec.sessions} sessions: times are shared" if shared else ""
+            self.say(f"loaded in {time.monotonic() - started:.1f} s{beside}")
+        return self._sessions
 
-    def _deaths(self, sample: Sample) -> int:
-        """How many workers of this shard ended under the sample."""
-        deaths = (self.store.error(sample.sample_id) or {}).get("deaths", {})
-        return deaths.get(self.shard.name, 0)
-
-    def _note_death(self, sample: Sample, fingerprint: str, owner: dict[str, Any]) -> None:
-        job = f", job {owner['job']}" if owner.get("job") else ""
-        text = f"its worker died (process {owner.get('pid')} on {owner.get('host')}{job})"
-        here = owner.get("shard") == self.shard.name
-        self._record(sample, fingerprint, HfdError(text), deaths=int(here))
-
-    def _record(
-        self,
-        sample: Sample,
-        fingerprint: str,
-        error: Exception,
-        *,
-        deaths: int = 0,
-        of_input: bool = False,
-    ) -> None:
-        """Write the error record of a sample: one line, and where in the code it happened."""
-        previous = self.store.error(sample.sample_id) or {}
-        known = isinstance(error, HfdError)
-        lines = [] if known else "".join(traceback.format_exception(error)).splitlines()
-        write_json(
-            self.store.error_file(sample.sample_id),
-            {
-                "sample_id": sample.sample_id,
-                "model": self.spec.name,
-                "error": scrub(_one_line(error), self._secrets),
-                "kind": type(error).__name__,
-                "lost_as": _lost_as(error),
-                "input": of_input,
-                "attempt": previous.get("attempt", 0) + 1,
-                "deaths": {self.shard.name: self._deaths(sample) + deaths},
-                "fingerprint": fingerprint,
-                "time": datetime.now().astimezone().isoformat(timespec="seconds"),
-                "host": socket.gethostname(),
-                "job": os.environ.get("SLURM_JOB_ID"),
-                "traceback": [scrub(line, self._secrets) for line in lines[-30:]],
-            },
-        )
-
-    def _end(self, sample: Sample, how: str) -> None:
+    def _end(self, sample: Sample, how: str, answer: str | None = None) -> None:
         self.tally.ended[sample.sample_id] = how
-        answer, self._answer = self._answer, None
         if self.shard.on_end:
             self.shard.on_end(sample.sample_id, how, answer)
 
-    def _progress(self, place: str, sample: Sample, status: str, took: float) -> None:
+    def _progress(self, task: _Task, outcome: _Outcome) -> None:
+        """Count a finished sample, and the time that went by while any was in flight."""
         tally = self.tally
         tally.computed += 1
-        tally.media_s += sample.duration_seconds
-        tally.busy_s += took
+        tally.media_s += task.sample.duration_seconds
+        tally.busy_s += time.monotonic() - self._busy_since
         failed = sum(how == "failed" for how in tally.ended.values())
         speed = f"{tally.media_s / tally.busy_s:.2f} s of media per second"
         self.say(
-            f"{place} {sample.sample_id!r}: {status} in {took:.1f} s ({speed}, {failed} failed)"
+            f"{task.place} {task.sample.sample_id!r}: {outcome.status} in {outcome.took_s:.1f} s"
+            f" ({speed}, {failed} failed)"
         )
 
 
@@ -339,43 +409,13 @@ def make_model(spec: ModelSpec) -> DuplexModel:
             field=f"models.{spec.name}.voice_origin",
             remedy="Choose settings with which the model delivers this voice",
         )
+    most = model.capabilities.max_sessions
+    if not 1 <= spec.sessions <= most:
+        raise HfdError(
+            f"is {spec.sessions}, its module runs at most {most} at a time",
+            file="config/models.yaml",
+            field=f"models.{spec.name}.sessions",
+            remedy="Leave it out, or lower it" if most > 1 else "Leave it out",
+        )
+    model.sessions = spec.sessions
     return model
-
-
-def _one_line(error: Exception) -> str:
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if isinstance(error, HfdError) else f"{type(error).__name__}: {text}"
-
-
-def _lost_as(error: BaseException) -> LostAs:
-    """How the sample is counted: as the first error of its chain that says so."""
-    seen: set[int] = set()
-    at: BaseException | None = error
-    while at is not None and id(at) not in seen:
-        if isinstance(at, HfdError) and at.lost_as != "failed":
-            return at.lost_as
-        seen.add(id(at))
-        at = at.__cause__
-    return "failed"
-
-
-def _is_beyond_use(error: Exception) -> bool:
-    """Whether no other sample could succeed in this process either."""
-    return isinstance(error, ModelBroken) or any(sign in str(error) for sign in _BROKEN_DEVICE)
-
-
-@contextmanager
-def _stop_on_signal() -> Iterator[None]:
-    """Turn SIGTERM (Snakemake, Slurm's time limit, scancel) and Ctrl-C into an orderly end."""
-
-    def stop(*_: object) -> None:
-        for number in _STOPPING:  # the end itself must not be interrupted
-            signal.signal(number, signal.SIG_IGN)
-        raise Stopped
-
-    before = {number: signal.signal(number, stop) for number in _STOPPING}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -82,6 +82,7 @@ def build_result(streamed: Streamed) -> dict[str, Any]:
         "controls": out.controls,
         **({"heard": out.heard} if out.heard else {}),
         "clock": caps.clock,
+        **streamed.run.shared(),
         "voice_origin": caps.voice_origin,
         "end_reason": ending.get("end_reason", "media_end"),
         "truncated": bool(ending.get("truncated", False)),
@@ -140,7 +141,7 @@ def build_provenance(
             "resolved": without_secrets(run.resolved),
             "seed": run.sample_seed(sample.sample_id),
         },
-        "contract": caps.record(),
+        "contract": caps.record() | {"max_sessions": run.sessions},
         "clock": {
             "name": caps.clock,
             "id": f"monotonic:{time.get_clock_info('monotonic').implementation}",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hfd.duplex.model import Identity
+from hfd.stream.company import Company
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class Run:
         max_lag_s: arrival clock: a unit sent later than this after its deadline fails the sample.
         resolved: its settings with every default.
         source: file or package of a module from outside of this repository.
+        company: the samples that run side by side, or None where each has the model to itself.
     """
 
     name: str
@@ -36,6 +38,16 @@ class Run:
     max_lag_s: float = 0.5
     resolved: Mapping[str, Any] = field(default_factory=dict)
     source: Path | None = None
+    company: Company | None = None
+
+    @property
+    def sessions(self) -> int:
+        """Samples that the worker runs side by side."""
+        return self.company.sessions if self.company else 1
+
+    def shared(self) -> dict[str, int]:
+        """What header and result say of times that are not the model's own."""
+        return {"sessions": self.sessions} if self.company else {}
 
     def sample_seed(self, sample_id: str) -> int:
         """A seed that depends on the run's seed and the sample alone, below 2**31."""

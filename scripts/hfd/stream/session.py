@@ -9,7 +9,7 @@ import queue
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -109,15 +109,17 @@ def run_sample(
             output_rate=caps.output_rate,
             media_samples=info.samples,
             media_frames=info.frames,
+            **run.shared(),
         )
         recorder = Recorder(lines, caps.output_rate)
         sent = InputLog()
-        try:
-            model.open(shown, recorder.emit)
-            ending = _drive(model, caps, sample, info, recorder, sent, run.max_lag_s)
-        finally:
-            recorder.stop()
-            model.close()
+        with nullcontext() if run.company is None else run.company.joined() as stay:
+            try:
+                model.open(shown, recorder.emit)
+                ending = _drive(model, caps, sample, info, recorder, sent, run.max_lag_s)
+            finally:
+                recorder.stop()
+                model.close()
     machine = watch.facts()
     with suppress(OSError):
         side.rmdir()  # stays if the model left files
@@ -132,6 +134,8 @@ def run_sample(
         wall_anchor=wall_anchor,
     )
     provenance["machine"] = machine
+    if run.company is not None and stay is not None:
+        provenance["shared"] = stay.record(run.company.sessions)
     # Plain writes: the folder becomes visible, flushed and whole, only when the worker moves it.
     (out_dir / "result.json").write_text(json_text(result), encoding="utf-8")
     provenance["result"] = {"sha256": sha256_file(out_dir / "result.json")}

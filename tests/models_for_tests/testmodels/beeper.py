@@ -1,7 +1,8 @@
 """A model that counts seconds aloud, or keeps silent; it can be told to break in known ways.
 
 Settings: ``speak`` (one word and a beep each second; default true), ``unit_ms`` (default 480),
-``pace_s`` (seconds it thinks at each unit), ``load_s``, ``note`` (repeated in its errors), ``env``,
+``pace_s`` (seconds it thinks at each unit), ``most_sessions`` (side by side; default 8),
+``load_s``, ``note`` (repeated in its errors), ``env``,
 ``broken_start`` (what keeps it from loading), ``calls`` (file that gets a line for each
 load and each sample begun and ended), ``faults`` (JSON file, read at every sample, so that a fault
 can be mended without a change of settings: ``{kind: [sample ids]}`` with the kinds of `_FAULTS`,
@@ -43,6 +44,7 @@ class Settings:
     speak: bool = True
     unit_ms: int = 480
     pace_s: float = 0.0
+    most_sessions: int = 8
     load_s: float = 0.0
     calls: str | None = None
     faults: str | None = None
@@ -92,7 +94,11 @@ class Beeper(DuplexModel):
             output_rate=RATE,
             clock="virtual",
             voice_origin="native_talker",
+            max_sessions=self._settings.most_sessions,
         )
+
+    def share(self) -> Beeper:
+        return Beeper(vars(self._settings))
 
     def load(self) -> Identity:
         time.sleep(self._settings.load_s)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakValueDictionary
 
 import torch
 
@@ -43,8 +44,19 @@ class Lane:
         Its kernels go before those of other lanes where both wait if it is the `first`.
         """
         with torch.cuda.device(device):
-            stream = torch.cuda.Stream(priority=-1 if first else 0)
-            return cls(stream.device, stream, torch.cuda.graph_pool_handle())
+            for _ in range(_POOL):
+                stream = torch.cuda.Stream(priority=-1 if first else 0)
+                if (stream.device, stream.cuda_stream) not in _LANES:
+                    lane = cls(stream.device, stream, torch.cuda.graph_pool_handle())
+                    _LANES[stream.device, stream.cuda_stream] = lane
+                    return lane
+        raise RuntimeError(f"all {_POOL} streams of {device} have a lane already")
+
+
+_POOL = 32
+"""Streams of a priority that torch has for a device: it hands them out in turn, again and again."""
+_LANES: WeakValueDictionary[tuple[torch.device, int], Lane] = WeakValueDictionary()
+"""Lanes in use: two on one stream would share what only lanes of their own keep apart."""
 
 
 class Step:

@@ -120,7 +120,7 @@ def most_positions(config: Any) -> int:
 
 
 def memory_need(config: Any, settings: Settings, turns: Turns, number_bytes: int) -> float:
-    """Bytes that a run takes on a GPU beside the weights: they follow `max_media_s`."""
+    """Bytes that a session takes on a GPU beside the weights: they follow `max_media_s`."""
     context = context_slots(settings, turns, most_positions(config))
     return WORK_BYTES + cache_bytes(config, context, speech_slots(settings), number_bytes)
 

@@ -91,8 +91,12 @@ class Parts:
     facts: Mapping[str, Any]
 
 
-def load_snapshot(settings: Settings) -> Parts:
+def load_snapshot(settings: Settings, sessions: int = 1) -> Parts:
     """Check packages, snapshot and device, then load the snapshot onto the device.
+
+    Args:
+        settings: the runner's settings.
+        sessions: how many will share it; the GPU must have room for as many caches.
 
     Raises:
         HfdError: everything that is wrong, at once.
@@ -109,7 +113,7 @@ def load_snapshot(settings: Settings) -> Parts:
     with quiet_transformers():
         problems += snapshot_problems(folder, settings.speak_head, settings.speaker)
         if not problems:
-            problems += memory_problems(settings, folder)
+            problems += memory_problems(settings, folder, sessions)
         if problems:
             raise _refused(settings, problems)
         return _load(settings, folder, packages)
@@ -226,7 +230,7 @@ def package_problems(packages: Packages) -> list[Problem]:
     return problems
 
 
-def memory_problems(settings: Settings, folder: Path) -> list[Problem]:
+def memory_problems(settings: Settings, folder: Path, sessions: int = 1) -> list[Problem]:
     """Say so if the GPU has less free memory than a run needs; the CPU is never refused."""
     device = pick_device(settings.device)
     if device.type != "cuda":
@@ -238,14 +242,15 @@ def memory_problems(settings: Settings, folder: Path) -> list[Problem]:
         size = pick_dtype(settings.dtype, device).itemsize
         turns = make_turns(tokenizer, settings.system_prompt)
         weights = loaded_bytes(read_shapes(folder)[0], size)
-        need = (weights + memory_need(config, settings, turns, size)) / 1e9
+        need = (weights + sessions * memory_need(config, settings, turns, size)) / 1e9
     free, total = torch.cuda.mem_get_info(device)
     if free >= need * 1e9:
         return []
     what = f"the GPU has {free / 1e9:.1f} of {total / 1e9:.1f} GB free, {need:.1f} GB are needed"
+    fewer, each = (f"sessions ({sessions}) or ", " for each session") if sessions > 1 else ("", "")
     remedy = (
-        f"Lower settings.max_media_s ({settings.max_media_s:g} s, about 1 GB a minute) or free the"
-        " card; nothing is quantised, offloaded or cropped to make it fit"
+        f"Lower {fewer}settings.max_media_s ({settings.max_media_s:g} s, about 1 GB a minute{each})"
+        " or free the card; nothing is quantised, offloaded or cropped to make it fit"
     )
     return [Problem(CONFIG_FILE, "settings.max_media_s", what, remedy)]
 

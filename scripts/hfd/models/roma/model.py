@@ -7,12 +7,16 @@ turns them into codes as they come, the vocoder turns codes into sound.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 import torch
@@ -22,10 +26,12 @@ from hfd.duplex.events import Audio, Control, ControlKind, Metric, Text
 from hfd.duplex.model import Capabilities, DuplexModel, Emit, Identity, SampleInfo
 from hfd.duplex.units import Unit
 from hfd.errors import HfdError
+from hfd.models.graphs.capture import Lane
 from hfd.models.roma import unit as units
 from hfd.models.roma.acceleration import make_steps
 from hfd.models.roma.capacity import Room, most_positions
 from hfd.models.roma.checkpoint import Parts, load_snapshot, quiet_transformers
+from hfd.models.roma.gate import GATE
 from hfd.models.roma.prompt import TextStream, make_turns
 from hfd.models.roma.settings import parse_settings
 from hfd.models.roma.snapshot import find_snapshot, snapshot_problems
@@ -35,6 +41,23 @@ from hfd.models.roma.vocoder import Vocoder, block_noise
 from hfd.models.roma.voice import ALL, Markers, Piece, Voice
 
 OUTPUT_RATE = 24_000
+MOST_SESSIONS = 8
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _in_session(
+    method: Callable[Concatenate[Roma, P], R],
+) -> Callable[Concatenate[Roma, P], R]:
+    """`method` on the session's own stream, and never while another session captures."""
+
+    @wraps(method)
+    def run(self: Roma, *args: P.args, **options: P.kwargs) -> R:
+        stream = nullcontext() if self._lane is None else torch.cuda.stream(self._lane.stream)
+        with torch.no_grad(), GATE.running(), stream:
+            return method(self, *args, **options)
+
+    return run
 
 
 class Roma(DuplexModel):
@@ -42,6 +65,8 @@ class Roma(DuplexModel):
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self.settings = parse_settings(settings)
+        self._lane: Lane | None = None
+        """Where its steps run beside other sessions; alone, on the device's own stream."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -54,6 +79,7 @@ class Roma(DuplexModel):
             max_media_s=self.settings.max_media_s,
             gpus=1,
             codec_hop_samples=HOP,
+            max_sessions=MOST_SESSIONS,
         )
 
     def preflight(self) -> Sequence[str]:
@@ -81,9 +107,30 @@ class Roma(DuplexModel):
         warm = time.perf_counter()
         return self._identity(load_s=loaded - began, warm_up_s=warm - loaded)
 
+    def share(self) -> Roma:
+        """A session with its own caches, graphs, streams and buffers on the same weights.
+
+        Nothing is batched: each session replays the very steps that it would replay alone.
+        """
+        other = copy.copy(self)
+        try:
+            other._steps = self.make_steps(self._parts)
+        except HfdError as error:
+            raise HfdError(
+                f"{error.problem}; {self.sessions} sessions are to share the card",
+                field=f"{error.field}, sessions",
+                remedy="Lower sessions, or settings.max_media_s to the longest file there is",
+            ) from error
+        other._room = replace(self._room, slots=other._steps.slots)
+        if self._parts.device.type == "cuda":
+            self._lane = self._lane or Lane.make(self._parts.device)
+            other._lane = Lane.make(self._parts.device)
+            torch.cuda.synchronize(self._parts.device)  # what was loaded is there for all streams
+        return other
+
     def load_parts(self) -> Parts:
         """The snapshot of the settings; benchmarks give random weights here."""
-        return load_snapshot(self.settings)
+        return load_snapshot(self.settings, self.sessions)
 
     def make_steps(self, parts: Parts) -> Steps:
         """The step implementation that the settings and the device ask for, warmed up."""
@@ -109,7 +156,7 @@ class Roma(DuplexModel):
             },
         )
 
-    @torch.no_grad()
+    @_in_session
     def open(self, sample: SampleInfo, emit: Emit) -> None:
         grid = units.frame_grid(sample.width, sample.height)
         self._room.check(sample, grid)
@@ -130,7 +177,7 @@ class Roma(DuplexModel):
         self._voice.settle()  # the talker reads the prompt before the first second, too
         self._steps.wait()
 
-    @torch.no_grad()
+    @_in_session
     def push(self, unit: Unit) -> None:
         due_s = unit.t1 + 1 + self.settings.lead_s
         decision = self._listen(unit)
@@ -145,7 +192,7 @@ class Roma(DuplexModel):
         self._voice.settle()
         self._steps.wait()
 
-    @torch.no_grad()
+    @_in_session
     def finish(self) -> Mapping[str, Any]:
         """Let the running answer end: its text first, without new units, then all of its speech.
 

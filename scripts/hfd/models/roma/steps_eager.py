@@ -129,7 +129,7 @@ class EagerSteps:
 
     def wait(self) -> None:
         if self._parts.device.type == "cuda":
-            torch.cuda.synchronize(self._parts.device)
+            torch.cuda.current_stream(self._parts.device).synchronize()
 
     def _talk(self, states: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
         """Feed the talker; the last hidden state [hidden]."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from hfd.models.roma import unit as units
 from hfd.models.roma.capacity import context_slots, most_positions, speech_slots
 from hfd.models.roma.checkpoint import Parts
 from hfd.models.roma.decoder import layer_numbers
+from hfd.models.roma.gate import GATE
 from hfd.models.roma.prompt import make_turns
 from hfd.models.roma.reader import BLOCK, Reader, whole_blocks
 from hfd.models.roma.resize import find_plan, resize_exactly
@@ -273,7 +275,10 @@ class GraphSteps:
 
     def wait(self) -> None:
         if self._parts.device.type == "cuda":
-            torch.cuda.synchronize(self._parts.device)
+            # Its own streams alone: another session may run beside this one.
+            torch.cuda.current_stream(self._parts.device).synchronize()
+        if self._side is not None:
+            self._side.stream.synchronize()
 
     # Sound
 
@@ -290,6 +295,6 @@ class GraphSteps:
 
     def _once(self, key: tuple, make: Callable[[], Any]) -> Any:
         if key not in self._steps:
-            with torch.no_grad():
+            with torch.no_grad(), nullcontext() if self._lane is None else GATE.alone():
                 self._steps[key] = make()
         return self._steps[key]
