@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -103,6 +105,26 @@ def test_closing_twice_or_without_a_sample_does_nothing(case, model, clip, first
     model.close()
     model.close()
     assert_same(case, first, stream(model, clip(case.media_s), tmp_path))
+
+
+def test_sessions_side_by_side_say_what_one_says_alone(case, model, clip, first, tmp_path):
+    if model.capabilities.max_sessions == 1:
+        pytest.skip("it runs one file at a time")
+    other = stream(model, clip(case.media_s, seed=1), tmp_path)
+    sessions = [model, model.share()]
+    files = [clip(case.media_s, seed=1), clip(case.media_s)]
+    together = threading.Barrier(2)
+
+    def run(session, file):
+        folder = tmp_path / file.stem
+        folder.mkdir()
+        together.wait(60)
+        return stream(session, file, folder)
+
+    with ThreadPoolExecutor(2) as threads:
+        beside, again = threads.map(run, sessions, files)
+    assert_same(case, other, beside)
+    assert_same(case, first, again)
 
 
 def test_the_session_makes_a_whole_result_of_it(case, settings, model, clip, tmp_path):

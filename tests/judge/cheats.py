@@ -385,6 +385,28 @@ def other_acceleration_for_one(results: Path) -> None:
     forgery.write_documents()
 
 
+def shared_times_for_one(results: Path) -> None:
+    """One sample made beside three others, as every file of it says."""
+    share_times(_one(results))
+
+
+def shared_times_called_own(results: Path) -> None:
+    """All samples made side by side, and but for the traces nothing says so."""
+    for forgery in _each(results):
+        forgery.lines[0]["sessions"] = 4
+        forgery.seal_as_it_is()
+
+
+def share_times(forgery: Forgery) -> None:
+    """Make a result one of a worker that ran four samples side by side."""
+    forgery.lines[0]["sessions"] = forgery.result["sessions"] = 4
+    forgery.provenance["recipe"]["sessions"] = 4
+    forgery.provenance["contract"]["max_sessions"] = 4
+    forgery.provenance["shared"] = {"sessions": 4, "most_beside": 3, "mean_beside": 2.5}
+    forgery.provenance["fingerprint"] = fingerprint(forgery.provenance)
+    forgery.seal_as_it_is()
+
+
 def other_seed_for_one(results: Path) -> None:
     """The best of two seeds: one sample made with another seed of the run, all hashes right."""
     forgery = _one(results)
@@ -704,6 +726,8 @@ CHEATS = (
     Cheat("weights of eight bits", quantised_by_type, "A13"),
     Cheat("other weights for one sample", other_weights_for_one, "A13"),
     Cheat("another acceleration for one sample", other_acceleration_for_one, "A13"),
+    Cheat("one sample made beside others, on a shared card", shared_times_for_one, "A13"),
+    Cheat("times of a shared card called the model's own", shared_times_called_own, "A13"),
     Cheat(
         "generated offline, written in pieces after the end",
         offline_in_pieces,

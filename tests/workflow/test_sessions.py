@@ -174,3 +174,18 @@ def test_kill_9_costs_what_was_in_flight_and_the_suspects_run_alone(work):
         beside = of(work.desk, "out", name)[1]["shared"]["most_beside"]
         assert beside == 0 or name not in NAMES[2:6]
     assert set(work.desk.calls("beeper", "end").values()) == {1}
+
+
+def test_the_workflow_runs_a_model_with_several_sessions_and_says_that_times_are_shared(desk):
+    desk.add_samples(NAMES[:4], pictures=16)
+    desk.add_model("loud", pace_s=0.02)
+    desk.models["loud"]["sessions"] = 2
+    said = desk.run("results_loud")
+    assert "loaded in 0.0 s, 2 sessions: times are shared" in said
+    assert "loud: done several at a time in one worker, so their times are shared (4): s0" in said
+    assert read_json(desk.result("loud", "s0"))["sessions"] == 2
+    del desk.models["loud"]["sessions"]
+    assert "loud: stale: sessions changed (4): s0" in desk.run("-n", "results_loud")
+    desk.models["loud"]["sessions"] = 9
+    refused = desk.run("-n", "results_loud", ok=False)
+    assert "models.loud.sessions: is 9, its module runs at most 8 at a time" in refused

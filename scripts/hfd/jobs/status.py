@@ -30,6 +30,7 @@ class State:
         why: one phrase; for a failure its error.
         damaged: it is published, but its files are not those that were finished.
         busy: its machine was busy with other work meanwhile, so its times are not the model's.
+        shared: other samples ran beside it in its worker, so its times are not the model's.
     """
 
     sample_id: str
@@ -37,6 +38,7 @@ class State:
     why: str
     damaged: bool = False
     busy: bool = False
+    shared: bool = False
 
     @property
     def needs_work(self) -> bool:
@@ -140,7 +142,9 @@ def _state(store: Store, sample: Sample, expected: Expectation) -> State:
     if stored_fits or shown_fits:
         whole = not stored_fits or result.sizes == entry.sizes
         if shown_fits and whole:
-            return State(name, "done", "published", busy=_was_busy(made[-1]))
+            return State(
+                name, "done", "published", busy=_was_busy(made[-1]), shared="shared" in made[-1]
+            )
         return State(name, "ready", "finished, to be published", damaged=result.sizes[-1] != -1)
     if failure := store.error(name):
         return State(name, "failed", failure["error"])
@@ -170,7 +174,7 @@ def table(states: dict[str, list[State]], shown_ids: int = 8) -> str:
             f"{model:<{width}}  {len(found):8}  {count['done']:4}  {count['failed']:6}  {missing:7}"
         )
         reasons += _reasons(model, found, shown_ids)
-        reasons += _busy(model, found, shown_ids)
+        reasons += _not_its_own(model, found, shown_ids)
     return "\n".join(lines + reasons)
 
 
@@ -186,10 +190,14 @@ def _reasons(model: str, states: list[State], shown_ids: int) -> list[str]:
     return lines
 
 
-def _busy(model: str, states: list[State], shown_ids: int) -> list[str]:
-    ids = [state.sample_id for state in states if state.busy]
-    text = "done while the machine was busy with other work, so their times may not be the model's"
-    return [f"{model}: {text} {_listed(ids, shown_ids)}"] if ids else []
+def _not_its_own(model: str, states: list[State], shown_ids: int) -> list[str]:
+    """Results whose times say little of the model."""
+    busy = [state.sample_id for state in states if state.busy]
+    shared = [state.sample_id for state in states if state.shared]
+    wait = "done while the machine was busy with other work, so their times may not be the model's"
+    beside = "done several at a time in one worker, so their times are shared"
+    found = {wait: busy, beside: shared}
+    return [f"{model}: {text} {_listed(ids, shown_ids)}" for text, ids in found.items() if ids]
 
 
 def _listed(ids: list[str], shown_ids: int) -> str:

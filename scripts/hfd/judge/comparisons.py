@@ -23,6 +23,7 @@ from hfd.judge.endpoints import (
     strict_rate_of,
 )
 from hfd.judge.sample import Record
+from hfd.judge.shared_times import most_sessions
 
 PRIMARY = "h1_gap_takeover"
 """The endpoint that is named before the data are looked at; judged on the strict denominator."""
@@ -57,6 +58,8 @@ def paired_rows(
 ) -> list[dict[str, Any]]:
     """Every two models on every endpoint, on the samples that both have.
 
+    A model whose times are shared (`hfd.judge.shared_times`) is compared with no other.
+
     Args:
         records: by model; the same samples in the same order.
         primary: the primary endpoint's key (its strict rate); all others are secondary.
@@ -69,7 +72,8 @@ def paired_rows(
         many pairs could have found, and how far it could lie if lost samples had been otherwise.
     """
     rows = []
-    for first, second in combinations(records, 2):
+    own = [model for model, found in records.items() if most_sessions(found) == 1]
+    for first, second in combinations(own, 2):
         couples = list(zip(records[first], records[second], strict=True))
         for row in _compare(couples):
             family = row["metric"] == primary and row["denominator"] in ("strict", "scored only")

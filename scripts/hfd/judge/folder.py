@@ -12,6 +12,7 @@ import numpy as np
 from hfd.judge import clock_check, identity_check, input_check, result_check
 from hfd.judge.documents import Document, read_document
 from hfd.judge.findings import FILES, PROVENANCE, RESULT, TRACE, WAV, Finding
+from hfd.judge.shared_times import check_sessions
 from hfd.judge.trace import Trace, read_trace
 from hfd.judge.wav_check import Chunk, Wav, check_wav, read_wav, rebuild
 
@@ -87,6 +88,8 @@ def read_folder(path: Path) -> Folder:
                 findings += result_check.check_compute(result, trace)
         if provenance.usable:
             findings += result_check.check_provenance(provenance, result, trace, wav, wav_sha)
+        if provenance.usable and result.usable:
+            findings += check_sessions(trace, result, provenance)
         findings += _check_name(path.name, trace)
     return Folder(path.name, result, provenance, trace, wav, wav_sha, track, chunks, findings)
 

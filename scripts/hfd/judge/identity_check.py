@@ -28,6 +28,7 @@ def fingerprint(provenance: dict[str, Any]) -> str:
         "module": model["module"],
         "settings": model["settings"],
         **{name: recipe[name] for name in _RECIPE},
+        **{name: recipe[name] for name in ("sessions",) if name in recipe},
     }
     line = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(line.encode()).hexdigest()

@@ -12,6 +12,7 @@ from hfd.judge.canary_summary import card_lines
 from hfd.judge.definitions import STATED
 from hfd.judge.measures import growth, spread
 from hfd.judge.run_facts import model_card
+from hfd.judge.shared_times import most_sessions
 
 if TYPE_CHECKING:
     from hfd.judge.sample import Record
@@ -89,7 +90,7 @@ def measurement_card(records: Sequence[Record], rules: dict[str, Verdict]) -> di
         "made": made_of["made"],
         "hardware": made_of["hardware"],
         "clock": made_of["clock"],
-        "sessions": 1,
+        "sessions": most_sessions(records),
         "audio_block_s": made_of["unit_s"],
         "input_rate_hz": 16_000,
         "frames_per_s": spread([fact["frames_per_s"] for fact in facts]),
@@ -172,7 +173,7 @@ def card_markdown(model: str, card: dict[str, Any]) -> str:
         ("Made", " - ".join(dict.fromkeys(date[:10] for date in card["made"]))),
         ("Hardware", " / ".join(card["hardware"])),
         ("Clock", " / ".join(card["clock"])),
-        ("Sessions at a time", str(card["sessions"])),
+        ("Sessions at a time", _sessions(card["sessions"])),
         ("Input", f"16 kHz mono, blocks of {_list(card['audio_block_s'])} s"),
         ("Video frames taken per second", _cell(card["frames_per_s"])),
         ("Context at the end, tokens", _cell(card["context_tokens"])),
@@ -195,6 +196,10 @@ def card_markdown(model: str, card: dict[str, Any]) -> str:
         lines.append(f"| {name.replace('_', ' ')} | {text} |")
     lines += [f"| {name} | {value} |" for name, value in card_lines(card.get("canary"))]
     return "\n".join(lines) + "\n"
+
+
+def _sessions(count: int) -> str:
+    return str(count) if count == 1 else f"{count}: times are shared, and left out here"
 
 
 def _cell(value: dict[str, float] | None) -> str:

@@ -44,6 +44,7 @@ def run_facts(provenance: Mapping[str, Any]) -> dict[str, Any]:
         "busy": bool(provenance.get("machine", {}).get("busy")),
         "others_cpu": provenance.get("machine", {}).get("others_cpu"),
         "attempt": provenance.get("attempt"),
+        "sessions": (provenance.get("recipe") or {}).get("sessions", 1),
     }
 
 
@@ -53,6 +54,7 @@ def model_card(records: Sequence[Record]) -> dict[str, Any] | None:
     Returns:
         Each of `run_facts` as the values that occur, the most frequent first; ``made`` as the
         first and the last date; ``busy`` as the number of results made on a busy machine;
+        ``sessions`` as the most samples that ran side by side;
         ``black_box`` as whether any came from a closed service.
     """
     facts = [record.facts["run"] for record in records if record.facts.get("run")]
@@ -67,6 +69,7 @@ def model_card(records: Sequence[Record]) -> dict[str, Any] | None:
         "versions": facts[0]["versions"],
         "made": [dates[0], dates[-1]] if dates else [],
         "busy": sum(fact["busy"] for fact in facts),
+        "sessions": max(fact["sessions"] for fact in facts),
         "black_box": any(fact["black_box"] for fact in facts),
         "results": len(facts),
         "again": sum((fact["attempt"] or 1) > 1 for fact in facts),

@@ -23,6 +23,12 @@ from hfd.judge.rules import RULES, judge_sample
 from hfd.judge.rules.rule import Policy, SampleCase
 from hfd.judge.run_facts import run_facts
 from hfd.judge.sensitivity import other_values
+from hfd.judge.shared_times import (
+    sessions_of,
+    without_other_times,
+    without_times,
+    without_timings,
+)
 from hfd.judge.speech import detect, onsets, sound_starts
 from hfd.judge.trace import Trace
 from hfd.judge.transcript import NOTHING_HEARD, Transcripts, compared
@@ -91,6 +97,12 @@ def audit_sample(
         return Record(model, path.name, task, "ineligible", reason, verdicts, {}, {}, facts)
     answer = answer_of(folder, segments)
     question = reference.question if reference else None
+    shared = sessions_of(folder) > 1
+    values = measure(answer, folder, reference, transcripts)
+    under = other_values(detection, answer, question) if question else {}
+    if shared:
+        values = without_times(values)
+        under = without_other_times(under)
     return Record(
         model=model,
         sample_id=path.name,
@@ -98,10 +110,9 @@ def audit_sample(
         status=folder.result.value["status"],
         reason="",
         verdicts=verdicts,
-        metrics=measure(answer, folder, reference, transcripts),
+        metrics=values,
         drawing=_drawing(folder, answer),
-        facts=_facts(folder, segments, reference)
-        | {"under": other_values(detection, answer, question) if question else {}},
+        facts=_facts(folder, segments, reference) | {"under": under},
     )
 
 
@@ -223,6 +234,8 @@ def _facts(folder: Folder, segments: list[Interval], reference: Reference | None
     question = reference.question if reference else None
     turns = turns_of(trace, folder.chunks)
     silent = not folder.wav.pcm.any()
+    sessions = sessions_of(folder)
+    measures = trace_measures(trace, question.q1 if question else None)
     return {
         "wav_sha256": folder.wav_sha,
         "silent": silent,
@@ -243,7 +256,7 @@ def _facts(folder: Folder, segments: list[Interval], reference: Reference | None
         "after_end": bool(outputs) and all(number > done for number, _ in outputs),
         "clock": trace.header["clock"],
         "unit_s": trace.header["unit_samples"] / SAMPLE_RATE,
-        "lags": curves.lag_counts(trace),
+        "lags": curves.lag_counts(trace) if sessions == 1 else [],
         "context": curves.by_second(curves.context_curve(trace)),
         "q1": question.q1 if question else value["qend"],
         "voice": None if silent else voiceprint(folder.wav.pcm, folder.wav.rate, segments),
@@ -255,13 +268,15 @@ def _facts(folder: Folder, segments: list[Interval], reference: Reference | None
             "recipe": provenance.get("recipe"),
             "contract": provenance["contract"],
             "settings": provenance["model"].get("settings"),
+            "sessions": sessions,
             "acceleration": (provenance["model"].get("detail") or {}).get("acceleration"),
             "output_rate": trace.header["output_rate"],
         },
         "code": provenance["code"],
         "run": run_facts(provenance),
-        "measures": trace_measures(trace, question.q1 if question else None),
-        "compute_s": value["rtf"].get("compute_s"),
+        "sessions": sessions,
+        "measures": measures if sessions == 1 else without_timings(measures),
+        "compute_s": value["rtf"].get("compute_s") if sessions == 1 else None,
         "voice_origin": value["voice_origin"],
         "input_sha256": reference.video_sha256 if reference else None,
     }

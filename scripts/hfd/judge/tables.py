@@ -31,6 +31,7 @@ from hfd.judge.rules import RULES
 from hfd.judge.run import Audit
 from hfd.judge.sample import Record
 from hfd.judge.sensitivity_table import sensitivity_rows
+from hfd.judge.shared_times import most_sessions
 from hfd.judge.strata import strata_of
 from hfd.judge.verdict import FAIL
 
@@ -88,7 +89,8 @@ def _rows_of(
             found = stats.quantile(values, q, clusters)
             if found:
                 rows.append(_row(model, key, label, name, "scored", found))
-    return [row | {"by": stratum[0], "stratum": stratum[1]} for row in rows]
+    sessions = most_sessions(records)
+    return [row | {"by": stratum[0], "stratum": stratum[1], "sessions": sessions} for row in rows]
 
 
 def _rate_rows(model: str, rate: Rate, records: Sequence[Record]) -> list[dict[str, Any]]:
@@ -143,6 +145,7 @@ def sample_rows(audit: Audit) -> list[dict[str, Any]]:
                     "failed_rules": " ".join(sorted(failing, key=lambda code: int(code[1:]))),
                     "reason": record.reason,
                     "code": code_version(record),
+                    "sessions": record.facts.get("sessions"),
                     "q1_s": record.facts.get("q1"),
                 }
                 | {key: _rounded(value) for key, value in record.metrics.items()}

@@ -53,7 +53,7 @@ def _another_model(case: SampleCase, model: dict[str, Any]) -> str | None:
 
 
 def of_model(case: SetCase, samples: Verdict) -> Verdict:
-    """Weights, settings, acceleration and rate must be the same in every sample."""
+    """Weights, settings, acceleration, sessions and rate must be the same in every sample."""
     kinds: dict[str, list[str]] = defaultdict(list)
     values: dict[str, set[str]] = defaultdict(set)
     for record in case.measured:
@@ -77,7 +77,8 @@ RULE = Rule(
     "A13",
     "Model identity",
     "Did one model, unquantised, make all samples?",
-    "one set of module, weights, settings, seed, acceleration, contract and rate in all samples, "
+    "one set of module, weights, settings, seed, acceleration, sessions, contract and rate in all "
+    "samples, "
     "of the model whose folder it is; each sample's seed and fingerprint are computed again from "
     "what provenance says; no quantisation; types of numbers recorded (`dtypes`, or `as_released` "
     "by part)",

@@ -3,7 +3,7 @@
 
 function drawEcdf() {
   const key = $("latency").value || "h9";
-  const traces = shownModels.map((model) => {
+  const traces = shownModels.filter(hasOwnTimes).map((model) => {
     // Samples without a question have nothing to answer.
     const mine = rows.filter((row) => row.model === model && row.asked), total = mine.length;
     const values = mine.map((row) => row[key]).filter((value) => value !== null && value !== undefined).sort((a, b) => a - b);
@@ -54,7 +54,7 @@ function drawScatter() {
 function drawLags() {
   const edges = data.lag_edges_ms;
   const labels = [`< ${edges[0]}`, ...edges.slice(1).map((edge, at) => `${edges[at]}–${edge}`), `≥ ${edges.at(-1)}`];
-  const traces = shownModels.map((model) => {
+  const traces = shownModels.filter(hasOwnTimes).map((model) => {
     const counts = data.lags[model], total = counts.reduce((sum, n) => sum + n, 0);
     return { type: "bar", name: model, marker: { color: colourOf(model) }, x: labels, y: counts.map((n) => 100 * n / total),
       text: counts.map((n) => `${n} ${t("of")} ${total}`), hoverinfo: "name+x+text", textposition: "none" };

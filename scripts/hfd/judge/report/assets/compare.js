@@ -2,6 +2,8 @@
 "use strict";
 const data = HFD.data;
 const isBlackBox = (model) => Boolean(data.made_of[model]?.black_box);
+// Samples that ran side by side share their times: these are in no table and no chart of times.
+const hasOwnTimes = (model) => !(data.made_of[model]?.sessions > 1);
 // Closed services stand in a group of their own, after the models whose weights are known.
 const ran = data.models.filter((model) => data.made_of[model]).sort((a, b) => isBlackBox(a) - isBlackBox(b));
 const shownModels = ran.length ? ran : data.models;
@@ -72,6 +74,7 @@ function drawCards() {
       [t("weights"), card.weights.map(shortHash).join(" / ") || "–"], [t("numbers"), card.dtypes.join(" / ") || "–"],
       [t("hardware"), card.hardware.join(" / ")], [t("clock_name"), `${card.clock.join(" / ")}${card.turn_taking.length ? ` · ${card.turn_taking.join(" / ")}` : ""}${card.full_duplex.length ? ` · ${card.full_duplex.join(" / ")}` : ""}`],
       [t("voice"), card.voice_origin.map(named).join(" / ")], [t("dates"), [...new Set(card.made.map((text) => text.slice(0, 10)))].join(" – ")],
+      ...(card.sessions > 1 ? [[t("sessions"), `${card.sessions}: ${t("shared")}`]] : []),
       [t("load"), card.busy ? `${card.busy} ${t("of")} ${card.results} ${t("busy")}` : t("quiet")],
       [t("noise"), noiseOf(model)], [t("reruns"), rerunsOf(model)],
       [t("versions"), Object.entries(card.versions).map(([name, version]) => `${name} ${version}`).join(", ") || "–"],
