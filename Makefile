@@ -143,8 +143,9 @@ bench-gpu: bench-roma bench-tts bench-minicpmo ## every figure of docs/performan
 bench-tts: .venv-tts/done
 	.venv-tts/bin/python benchmarks/tts_frame.py
 
-bench-roma: .venv-roma/done ## ROMA's steps on this machine's GPU, eager and accelerated in one run
+bench-roma: .venv-roma/done demo ## ROMA's steps on this machine's GPU, eager and accelerated in one run
 	.venv-roma/bin/python benchmarks/roma_steps.py
+	.venv-roma/bin/python benchmarks/roma_sessions.py
 
 bench-minicpmo: ## MiniCPM-o's plain and captured loop on this machine's GPU, random weights (HFD_PEERS)
 	HFD_PEERS=$(abspath $(HFD_PEERS)) $(MINICPMO_PYTHON) benchmarks/minicpmo_bench.py
