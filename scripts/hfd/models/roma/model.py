@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -95,6 +96,8 @@ class Roma(DuplexModel):
         return [f"{folder}: {problem}" for problem in problems]
 
     def load(self) -> Identity:
+        if self.sessions > 1:  # the driver's 8 would make streams of different sessions wait
+            os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
         began = time.perf_counter()
         self._parts = self.load_parts()
         for warning in self._parts.facts.get("packages_differ", ()):
