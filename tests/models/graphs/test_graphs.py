@@ -145,3 +145,13 @@ def test_a_function_that_a_graph_cannot_hold_is_found_at_the_capture():
 
     with pytest.raises(CaptureError):
         Step(function, Lane.make(DEVICES[0]))
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not DEVICES, reason="needs a CUDA device")
+def test_lanes_that_are_in_use_never_share_a_stream():
+    """Torch hands out 32 streams in turn, again and again."""
+    kept = [Lane.make(DEVICES[0]) for _ in range(24)]
+    for _ in range(40):
+        kept[-1] = Lane.make(DEVICES[0])
+        assert len({lane.stream.cuda_stream for lane in kept}) == len(kept)
