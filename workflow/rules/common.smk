@@ -55,7 +55,9 @@ class PlainErrors:
         self._inner = inner
 
     def __getattr__(self, name):
-        return plain_errors(getattr(self._inner, name))
+        method = plain_errors(getattr(self._inner, name))
+        setattr(self, name, method)  # thousands of files ask for the same one
+        return method
 
 
 @plain_errors
