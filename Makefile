@@ -4,6 +4,8 @@
 PYTHON ?= python3
 CORES ?= 2
 BIN := .venv/bin
+# Byte code is written when a module is first imported, not for all of torch beforehand.
+INSTALL := pip install --quiet --no-compile
 
 .PHONY: help demo demo-roma demo-minicpmo test test-light test-heavy test-peers test-system lint bench bench-gpu bench-roma bench-tts bench-minicpmo clean
 
@@ -13,11 +15,11 @@ help:
 # One environment for the workflow, the embedded model and the tests; pip alone, no root.
 .venv/workflow.done: requirements/workflow.txt requirements/cascade.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --requirement requirements/workflow.txt --requirement requirements/cascade.txt
+	$(BIN)/$(INSTALL) --requirement requirements/workflow.txt --requirement requirements/cascade.txt
 	touch $@
 
 .venv/dev.done: .venv/workflow.done requirements/dev.txt
-	$(BIN)/pip install --quiet --requirement requirements/dev.txt
+	$(BIN)/$(INSTALL) --requirement requirements/dev.txt
 	touch $@
 
 # The manifest names the samples, so each step that makes or changes it is a run of its own.
@@ -35,7 +37,7 @@ demo: .venv/workflow.done ## raw sources -> videos -> checks -> embedded model -
 # ROMA has an environment of its own (torch), so that plain `make demo` stays free of it.
 .venv-roma/done: requirements/roma.txt
 	$(PYTHON) -m venv .venv-roma
-	.venv-roma/bin/pip install --quiet --requirement requirements/roma.txt
+	.venv-roma/bin/$(INSTALL) --requirement requirements/roma.txt
 	touch $@
 
 .demo/roma-tiny: .venv-roma/done scripts/make_roma_tiny.py
@@ -61,7 +63,12 @@ demo-minicpmo: .venv/workflow.done ## the demo data through MiniCPM-o's runner: 
 	@echo "Nobody's weights ran: the answers mean nothing."
 	@echo "Open $$PWD/.demo/results/audit_minicpmo/index.html"
 
-test: lint test-light test-heavy ## lint and all tests that need pip alone
+# All that `make test` installs: pip works on one core, so they are made side by side.
+TEST_ENVIRONMENTS := .venv-kubernetes/done .venv-roma/test.done .venv-tts/test.done .venv-realtime/test.done
+
+test: ## lint and all tests that need pip alone
+	$(MAKE) --jobs $(CORES) $(TEST_ENVIRONMENTS)
+	$(MAKE) lint test-light test-heavy
 
 lint: .venv/dev.done
 	$(BIN)/ruff check .
@@ -72,34 +79,34 @@ lint: .venv/dev.done
 
 # Snakemake's Kubernetes executor beside .venv: in it, every start of Snakemake would be slower.
 .venv-kubernetes/done: .venv/dev.done requirements/kubernetes.txt
-	$(BIN)/pip install --quiet --target .venv-kubernetes --no-deps --requirement requirements/kubernetes.txt
+	$(BIN)/$(INSTALL) --target .venv-kubernetes --no-deps --requirement requirements/kubernetes.txt
 	touch $@
 
 LIGHT := not heavy and not system and not gpu and not peers
-SIDE_BY_SIDE := -n $(CORES) --dist worksteal --durations 20
+STEALING := --dist worksteal --durations 20
 
-# Tests that measure real time mostly wait: they run among themselves.
+# Tests that measure real time mostly wait: they run among themselves, more of them at once.
 test-light: .venv/dev.done .venv-kubernetes/done
-	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not realtime and $(LIGHT)"
-	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "realtime and $(LIGHT)"
+	$(BIN)/python -m pytest -n $(CORES) $(STEALING) -m "not realtime and $(LIGHT)"
+	$(BIN)/python -m pytest -n $$((2 * $(CORES))) $(STEALING) -m "realtime and $(LIGHT)"
 
 # Tests with torch run in their model's own environment.
 TEST_TOOLS := $(shell grep -E '^(pytest|pytest-rerunfailures|pytest-timeout|pytest-xdist|imageio-ffmpeg)==' requirements/dev.txt)
 
 .venv-%/test.done: .venv-%/done
-	.venv-$*/bin/pip install --quiet $(TEST_TOOLS)
+	.venv-$*/bin/$(INSTALL) $(TEST_TOOLS)
 	touch $@
 
 .venv-tts/done: requirements/tts.txt
 	$(PYTHON) -m venv .venv-tts
-	.venv-tts/bin/pip install --quiet --no-deps --requirement requirements/tts.txt
+	.venv-tts/bin/$(INSTALL) --no-deps --requirement requirements/tts.txt
 	touch $@
 
 # vLLM-Omni and Moshi pin what is not needed here (vLLM, an older torch): without dependencies.
 .venv-realtime/done: requirements/realtime_peers.txt requirements/realtime_peers_nodeps.txt
 	$(PYTHON) -m venv .venv-realtime
-	.venv-realtime/bin/pip install --quiet --requirement requirements/realtime_peers.txt
-	.venv-realtime/bin/pip install --quiet --no-deps --requirement requirements/realtime_peers_nodeps.txt
+	.venv-realtime/bin/$(INSTALL) --requirement requirements/realtime_peers.txt
+	.venv-realtime/bin/$(INSTALL) --no-deps --requirement requirements/realtime_peers_nodeps.txt
 	touch $@
 
 test-heavy: .venv-roma/test.done .venv-tts/test.done .venv-realtime/test.done
@@ -111,7 +118,7 @@ test-heavy: .venv-roma/test.done .venv-tts/test.done .venv-realtime/test.done
 # Other people's repositories, cloned by whoever runs this; docs/proof.md names the commits.
 .venv-peers/done: requirements/peers.txt
 	$(PYTHON) -m venv .venv-peers
-	.venv-peers/bin/pip install --quiet --requirement requirements/peers.txt
+	.venv-peers/bin/$(INSTALL) --requirement requirements/peers.txt
 	touch $@
 
 test-peers: .venv/dev.done .venv-peers/done .venv-realtime/test.done ## HFD_PEERS=folder of clones: against other people's servers and clients
@@ -124,7 +131,7 @@ test-peers: .venv/dev.done .venv-peers/done .venv-realtime/test.done ## HFD_PEER
 # Snakemake's Slurm plugin slows every start, so it has an environment of its own.
 .venv-slurm/done: requirements/slurm.txt requirements/dev.txt
 	$(PYTHON) -m venv .venv-slurm
-	.venv-slurm/bin/pip install --quiet --requirement requirements/slurm.txt --requirement requirements/dev.txt
+	.venv-slurm/bin/$(INSTALL) --requirement requirements/slurm.txt --requirement requirements/dev.txt
 	touch $@
 
 test-system: .venv-slurm/done .venv-roma/done ## faults on a real Slurm of one node; needs root and Debian packages
