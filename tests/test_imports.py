@@ -16,6 +16,7 @@ MAY_KNOW = {
     "models": {"duplex"},
     "jobs": {"duplex", "data", "stream", "models"},
     "judge": {"data"},
+    "probes": {"duplex", "data", "stream", "jobs", "judge"},
 }
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import probe
+from hfd.data.altered import with_sound
 from hfd.data.compiled_tracks import read_sound
 from hfd.duplex.events import Audio, Text
 from hfd.judge.probe import Probes, read_probes, read_tails, rerun_of
@@ -15,6 +16,9 @@ from hfd.judge.sample import Record
 from hfd.judge.trace import read_trace
 from hfd.judge.verdict import Verdict, passed, unknown
 from hfd.pcm import to_int16
+from hfd.probes import run
+from hfd.probes.bench import Bench
+from hfd.probes.changed_sound import KINDS, changed_between
 from hfd.stream.reader import read_units
 from hfd.stream.run import Run
 from tests.judge.world import HOP, Mute, Talker
@@ -80,8 +84,8 @@ class Counting(Cropping):
 
 def run_probe(kind, model_class, world, tmp_path):
     model = model_class({"silence_s": {"prefix": 0.4, "needle": 2.0}[kind]})
-    bench = probe.Bench(model, Run("m", "m", {}, 1, model.load()))
-    return probe.KINDS[kind](bench, world.samples[5], tmp_path)
+    bench = Bench(model, Run("m", "m", {}, 1, model.load()), tmp_path, tmp_path)
+    return KINDS[kind](bench, world.samples[5])
 
 
 @pytest.mark.parametrize(
@@ -115,7 +119,7 @@ def test_the_changed_file_differs_from_the_original_only_after_t(world, tmp_path
     sound = read_sound(video)
     end = 4.0
     changed = tmp_path / "changed.mp4"
-    probe.with_sound(video, probe.changed_between(sound, end, None), changed)
+    with_sound(video, changed_between(sound, end, None), changed)
     differs = False
     for old, new in zip(read_units(video, 1280), read_units(changed, 1280), strict=True):
         assert [f.digest() for f in old.frames] == [f.digest() for f in new.frames]
@@ -128,7 +132,7 @@ def test_the_changed_file_differs_from_the_original_only_after_t(world, tmp_path
 @pytest.mark.parametrize("span", [(0.0, 0.3), (0.0, 1.5), (4.0, None), (6.6, None)])
 def test_a_changed_part_is_another_sound_and_the_rest_is_the_same(world, span):
     sound = read_sound(world.samples[5].video)
-    changed = probe.changed_between(sound, *span)
+    changed = changed_between(sound, *span)
     differ = np.flatnonzero(sound != changed) / 16_000
     assert len(changed) == len(sound) and len(differ) > 1000
     assert span[0] <= differ[0] and differ[-1] < (span[1] or 1e9)
@@ -163,7 +167,7 @@ def test_the_needle_speaks_where_the_trace_reports_no_context(metric, truncated,
 @pytest.fixture
 def probed(world, honest, tmp_path, monkeypatch):
     """A prefix probe of the honest results, as the command makes it."""
-    monkeypatch.setattr(probe, "make_model", lambda spec: Talker(spec.settings))
+    monkeypatch.setattr(run, "make_model", lambda spec: Talker(spec.settings))
     entry = {"module": "test", "settings": {}, "voice_origin": "native_talker"}
     entry |= {"weights": [], "module_path": ""}
     config = {"models": {"talker": entry}, "seed": 1, "rerun_on": []}

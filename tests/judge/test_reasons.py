@@ -14,7 +14,7 @@ JUDGE = Path(audit.__file__).parent / "hfd" / "judge"
 ELSEWHERE = {"definitions.py", "witness.py"}
 """What they say stands in tables and on the command line of verify_results.py, not on the page."""
 SOURCES = [path for path in sorted(JUDGE.rglob("*.py")) if path.name not in ELSEWHERE]
-SOURCES.append(Path(audit.__file__).parent / "probe.py")
+SOURCES.append(JUDGE.parent / "probes" / "changed_sound.py")
 ANSWERS = {"passed", "failed", "unknown", "by_findings", "over_set", "Finding"}
 ANSWERS |= {"_wrong", "_broken", "NotPlain", "ValueError"}
 RETURNED = {"str", "str | None", "Reference | str", "tuple[bytes, str | None]"}

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import rerun_probe
+import probe as probe_script
 from hfd.data.altered import decoded, frozen_from, with_frames_of
 from hfd.data.compiled_tracks import read_sound
 from hfd.data.manifest import Sample
@@ -20,6 +20,8 @@ from hfd.judge.noise_floor import noise_floor
 from hfd.judge.probe import drawn, read_tails, tails_digest
 from hfd.judge.rerun_files import read_reruns
 from hfd.judge.sample import Record
+from hfd.probes import disturbed, run
+from hfd.probes.bench import Bench, bound_to
 from hfd.stream.run import Run
 from tests.judge.world import Talker, run_model
 from tests.stream.clips import number_of
@@ -91,8 +93,8 @@ def samples(compiled):  # noqa: F811
 def probe(samples, tmp_path):
     def run(model, kind):
         shared = Run("reader", "reader", {}, 3, model.load(), max_lag_s=2.0)
-        bench = rerun_probe.Bench(model, shared, tmp_path / kind, random.Random(1))
-        return rerun_probe.KINDS[kind](bench, samples[0], samples)
+        bench = Bench(model, shared, tmp_path / kind, tmp_path, random.Random(1))
+        return disturbed.KINDS[kind](bench, samples[0], samples)
 
     return run
 
@@ -110,7 +112,7 @@ def test_a_model_that_remembers_is_caught(probe, kind):
 
 
 def test_a_model_that_looks_at_the_wall_clock_is_caught(probe, monkeypatch):
-    monkeypatch.setattr(rerun_probe, "MOST_PAUSE_S", 0.3)
+    monkeypatch.setattr(disturbed, "MOST_PAUSE_S", 0.3)
     assert "text" in probe(Clockwatcher(), "pause")["differs_in"]
 
 
@@ -151,6 +153,10 @@ def test_frozen_and_foreign_frames_keep_the_sound_bit_for_bit(samples, tmp_path)
     assert np.array_equal(read_sound(tmp_path / "foreign.mp4"), read_sound(other))
 
 
+def bound_to_results(samples, tails, nonce, count):
+    return bound_to(tails, disturbed.candidates(samples, tails), nonce, count)
+
+
 def results_of(count, tail="t"):
     samples = [Sample(str(k), "hesitation", None, None, 1.0, {}, k) for k in range(count)]
     return samples, {sample.sample_id: f"{tail}{k}" for k, sample in enumerate(samples)}
@@ -159,23 +165,23 @@ def results_of(count, tail="t"):
 def test_samples_are_drawn_from_the_results_and_the_nonce():
     samples, tails = results_of(50)
     others = results_of(50, "other")[1]
-    one = rerun_probe.bound_to(samples, tails, "x", 4)["samples"]
-    assert one == rerun_probe.bound_to(samples, tails, "x", 4)["samples"] and len(one) == 4
-    assert one != rerun_probe.bound_to(samples, tails, "y", 4)["samples"]
-    assert one != rerun_probe.bound_to(samples, others, "x", 4)["samples"]
+    one = bound_to_results(samples, tails, "x", 4)["samples"]
+    assert one == bound_to_results(samples, tails, "x", 4)["samples"] and len(one) == 4
+    assert one != bound_to_results(samples, tails, "y", 4)["samples"]
+    assert one != bound_to_results(samples, others, "x", 4)["samples"]
 
 
 def test_hesitation_samples_with_a_result_come_before_others():
     samples, tails = results_of(6)
     mixed = [replace(s, task="qa") if k > 2 else s for k, s in enumerate(samples)]
-    assert rerun_probe.bound_to(mixed, tails, "x", 9)["from"] == ["0", "1", "2"]
-    assert len(rerun_probe.bound_to(mixed[2:], tails, "x", 9)["from"]) == 4  # one is too few
+    assert bound_to_results(mixed, tails, "x", 9)["from"] == ["0", "1", "2"]
+    assert len(bound_to_results(mixed[2:], tails, "x", 9)["from"]) == 4  # one is too few
     with pytest.raises(HfdError, match="has 1 samples with a result"):
-        rerun_probe.bound_to(samples, {"3": "tail"}, "x", 2)
+        bound_to_results(samples, {"3": "tail"}, "x", 2)
 
 
 def written(folder, samples, tails, nonce="x", /, **change):
-    bound = rerun_probe.bound_to(samples, tails, nonce, 2)
+    bound = bound_to_results(samples, tails, nonce, 2)
     value = {"kind": "cache", "model": "m", "bound": bound}
     value |= {"samples": {name: {"equal": True} for name in bound["samples"]}} | change
     write_json(folder / "cache" / "m.json", value)
@@ -203,7 +209,7 @@ def test_a_rerun_is_evidence_for_the_results_that_it_belongs_to_only(tmp_path):
     written(tmp_path, samples, tails, samples=chosen, bound=bound)
     assert "not drawn from the results' hash" in why()
     few = {name: tails[name] for name in ("0", "1", "2")}
-    part = rerun_probe.bound_to(samples, few, "x", 2) | {"tails_sha256": tails_digest(tails)}
+    part = bound_to_results(samples, few, "x", 2) | {"tails_sha256": tails_digest(tails)}
     part["samples"] = drawn(part["from"], tails_digest(tails), "x", 2)
     written(tmp_path, samples, tails, bound=part, samples={k: {} for k in part["samples"]})
     assert "from a part of the results" in why()
@@ -218,13 +224,13 @@ def test_the_probe_itself_draws_runs_and_compares_with_what_was_delivered(
     """One whole command, with the model that made the results and with one of another voice."""
     results = run_model(world, "rerun-delivered", seed=5)
     samples = world.samples
-    wanted = rerun_probe.bound_to(samples, read_tails(results), "w", 2)
+    wanted = bound_to_results(samples, read_tails(results), "w", 2)
     spec = ModelSpec("talker", "test", {"seed": 5}, 1)
-    monkeypatch.setattr(rerun_probe.ModelSpec, "from_environment", lambda name: spec)
+    monkeypatch.setattr(probe_script.ModelSpec, "from_environment", lambda name: spec)
     for seed, same in ((5, True), (6, False)):
-        monkeypatch.setattr(rerun_probe, "make_model", lambda _, seed=seed: Talker({"seed": seed}))
+        monkeypatch.setattr(run, "make_model", lambda _, seed=seed: Talker({"seed": seed}))
         out = tmp_path / str(seed) / "cache" / "talker.json"
-        rerun_probe.main(
+        probe_script.main(
             ["cache", "--model", "talker", "--manifest", str(world.root / "data/manifest.jsonl"),
              "--root", str(world.root), "--results", str(results), "--nonce", "w", "--samples",
              "2", "--scratch", str(tmp_path / str(seed) / "run"), "--out", str(out)]

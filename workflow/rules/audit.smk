@@ -218,13 +218,12 @@ for name, entry in MODELS.items():
                 python=interpreter(name),
                 model=name,
                 kind=kind,
-                script="rerun_probe" if kind in RERUNS else "probe",
                 options=probe_options(name),
                 scratch=f"work/audit/probe/{kind}/{name}",
             message:
                 f"{name}: {question}"
             shell:
-                '"{params.python}" "$HFD_SCRIPTS"/{params.script}.py {params.kind} --model {params.model}'
+                '"{params.python}" "$HFD_SCRIPTS"/probe.py {params.kind} --model {params.model}'
                 " --manifest {input.manifest:q} {params.options:q} --scratch {params.scratch:q}"
                 " --out {output:q} 2>&1"
                 " | tee {log:q}"

@@ -18,7 +18,6 @@ PROBES = {
     "vision": "do other video frames change the answer?",
     "jitter": "what survives late units and lost frames?",
 }
-RERUNS = [kind for kind in PROBES if kind not in ("prefix", "needle")]
 
 
 def audit_evidence(models):

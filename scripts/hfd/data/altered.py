@@ -1,4 +1,4 @@
-"""Compiled files with other video frames, for probes of whether a model looks."""
+"""Compiled files with other video frames or another sound, for probes of what a model uses."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from fractions import Fraction
 from pathlib import Path
 
 import av
+import numpy as np
 
-from hfd.media_time import FPS
+from hfd.media_time import FPS, SAMPLE_RATE
 
 
 def frozen_from(source: Path, start_s: float, target: Path) -> None:
@@ -28,6 +29,28 @@ def with_frames_of(source: Path, other: Path, target: Path) -> None:
     shown = (foreign[min(n, len(foreign) - 1)] for n in range(len(own)))
     chosen = [frame.reformat(width=width, height=height) for frame in shown]
     _write(source, chosen, target)
+
+
+def with_sound(source: Path, sound: np.ndarray, target: Path) -> None:
+    """The file with its frames bit for bit and this sound (int16 [samples], 16 kHz; FLAC)."""
+    with (
+        av.open(f"file:{source.absolute()}") as old,
+        av.open(f"file:{target.absolute()}", "w", format="mp4", options={"strict": "-2"}) as new,
+    ):
+        pictures = new.add_stream_from_template(old.streams.video[0])
+        voice = new.add_stream("flac", rate=SAMPLE_RATE, layout="mono")
+        for packet in old.demux(video=0):
+            if packet.dts is not None:
+                packet.stream = pictures
+                new.mux(packet)
+        frame = av.AudioFrame.from_ndarray(sound.reshape(1, -1), format="s16", layout="mono")
+        frame.sample_rate, frame.pts = SAMPLE_RATE, 0
+        queue = av.AudioFifo()
+        queue.write(frame)
+        while piece := queue.read(4096, partial=True):
+            new.mux(voice.encode(piece))
+        # FLAC's last packet only repeats its header: it has no time and cannot be muxed.
+        new.mux([packet for packet in voice.encode(None) if (packet.dts or 0) > 0])
 
 
 def decoded(path: Path) -> list[av.VideoFrame]:

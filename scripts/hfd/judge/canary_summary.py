@@ -19,7 +19,7 @@ def summary_of(path: Path, records: Sequence[Record]) -> dict[str, Any]:
     """How many canaries of each kind a model answered right, and whether the run is this model's.
 
     Args:
-        path: what scripts/canary.py wrote.
+        path: what hfd.probes.canary found.
         records: the audited results, which name the model that made them.
 
     Returns:

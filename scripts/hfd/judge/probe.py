@@ -1,6 +1,6 @@
 """Rules that only running the model again can answer, from three runs of one sample.
 
-Each probe (scripts/probe.py) runs a sample twice as it is and once with another sound:
+Each probe (hfd.probes.changed_sound) runs a sample twice as it is and once with another sound:
 
 - *prefix* (A6): other only after T. A model that is online cannot know what comes after T, so
   what it says from the input before T must be the same in all three.

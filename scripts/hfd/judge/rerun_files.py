@@ -1,4 +1,4 @@
-"""What the reruns of one model left (scripts/rerun_probe.py), as far as it belongs to results."""
+"""What the reruns of one model left (hfd.probes.disturbed), as far as it belongs to results."""
 
 from __future__ import annotations
 

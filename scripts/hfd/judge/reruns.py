@@ -10,7 +10,7 @@ from hfd.files import read_json
 from hfd.judge.trace import read_trace
 
 RERUNS = ("repeat", "pause", "cache", "neighbour", "vision", "jitter")
-"""Kinds of probes that run a sample again (scripts/rerun_probe.py)."""
+"""Kinds of probes that run a sample again (hfd.probes.disturbed)."""
 
 
 @dataclass(frozen=True)

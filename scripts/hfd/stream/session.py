@@ -8,7 +8,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -56,6 +56,7 @@ def run_sample(
     *,
     fingerprint: str,
     attempt: int = 1,
+    between: Callable[[Unit], Unit] | None = None,
 ) -> dict[str, Any]:
     """Stream one compiled file through a loaded model and write its four result files.
 
@@ -67,6 +68,8 @@ def run_sample(
             provenance.json and, if the model left any, its side files in ``side/``.
         fingerprint: hash of what makes this result valid.
         attempt: how many times this sample has been tried, with this one.
+        between: for probes: disturbs each unit before it is given over, outside of the model's
+            steps.
 
     Returns:
         The content of result.json.
@@ -116,7 +119,7 @@ def run_sample(
         with nullcontext() if run.company is None else run.company.joined() as stay:
             try:
                 model.open(shown, recorder.emit)
-                ending = _drive(model, caps, sample, info, recorder, sent, run.max_lag_s)
+                ending = _drive(model, caps, sample, info, recorder, sent, run.max_lag_s, between)
             finally:
                 recorder.stop()
                 model.close()
@@ -151,10 +154,12 @@ def _drive(
     recorder: Recorder,
     sent: InputLog,
     max_lag_s: float,
+    between: Callable[[Unit], Unit] | None,
 ) -> dict[str, Any]:
     """Push every unit at its time, then let the model finish; return what it said of the end."""
     units = read_units(sample.video, caps.unit_samples, info)
-    prepared = _prepare(with_frames_taken(units, caps.frame_rule))
+    taken = with_frames_taken(units, caps.frame_rule)
+    prepared = _prepare(map(between, taken) if between else taken)
     if caps.clock == "arrival":
         prepared = _read_ahead(prepared)
     first = next(prepared)  # decoded before the clock starts
