@@ -8,8 +8,8 @@ import torch
 
 from hfd.duplex.frames import with_frames_taken
 from hfd.errors import HfdError
+from hfd.models.resize import find_plan, resize_exactly
 from hfd.models.roma import unit as units
-from hfd.models.roma.resize import find_plan, resize_exactly
 from tests.models.roma.helpers import make_units
 
 pytestmark = pytest.mark.heavy
@@ -67,7 +67,7 @@ def test_pictures_resized_without_pillow_equal_pillow_in_every_bit(size):
     random = np.random.default_rng(1)
     for low, high in ((0, 256), (100, 130)):
         pictures = random.integers(low, high, (2, size[1], size[0], 3), dtype=np.uint8)
-        plan = find_plan(*size)
+        plan = find_plan(*size, *units.target_sizes(*size))
         assert plan is not None
         got = resize_exactly(torch.from_numpy(pictures), plan)
         assert torch.equal(got, units.resize_all(pictures))

@@ -19,6 +19,7 @@ import torch
 
 from hfd.models.graphs.capture import Lane, Step
 from hfd.models.graphs.sampling import Sampling
+from hfd.models.resize import find_plan, resize_exactly
 from hfd.models.roma import encoders
 from hfd.models.roma import unit as units
 from hfd.models.roma.capacity import context_slots, most_positions, speech_slots
@@ -27,7 +28,6 @@ from hfd.models.roma.decoder import layer_numbers
 from hfd.models.roma.gate import GATE
 from hfd.models.roma.prompt import make_turns
 from hfd.models.roma.reader import BLOCK, Reader, whole_blocks
-from hfd.models.roma.resize import find_plan, resize_exactly
 from hfd.models.roma.settings import Settings
 from hfd.models.roma.sound import SoundSteps
 from hfd.models.roma.steps import (
@@ -157,7 +157,7 @@ class GraphSteps:
 
     def shrink(self, frames: Sequence[np.ndarray]) -> torch.Tensor:
         height, width, _ = frames[0].shape
-        plan = find_plan(width, height)
+        plan = find_plan(width, height, *units.target_sizes(width, height))
         if plan is None:
             return units.resize_all(frames)
         there = [torch.from_numpy(frame).to(self._parts.device) for frame in frames]

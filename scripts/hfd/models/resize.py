@@ -14,10 +14,8 @@ import numpy as np
 import torch
 from PIL import Image
 
-from hfd.models.roma.unit import target_sizes
-
 SUPPORT = 2.0
-"""Half the width of the bicubic kernel, in output pixels where video frames shrink."""
+"""Half the width of the bicubic kernel, in output pixels where frames shrink, else in their own."""
 SHARPNESS = -0.5
 ONE = 1 << 22
 """The weight 1."""
@@ -26,11 +24,11 @@ Plan = tuple[tuple[tuple[int, int], bool], ...]
 
 
 def resize_exactly(frames: torch.Tensor, plan: Plan) -> torch.Tensor:
-    """Video frames resized as `hfd.models.roma.unit.resize` does, without Pillow.
+    """Video frames resized as Pillow does, without it.
 
     Args:
         frames: uint8 [frames, height, width, 3], on any device.
-        plan: of `find_plan` for their size.
+        plan: of `find_plan` for their size and the new one.
 
     Returns:
         uint8 [frames, new height, new width, 3] on the same device.
@@ -42,11 +40,16 @@ def resize_exactly(frames: torch.Tensor, plan: Plan) -> torch.Tensor:
 
 
 @cache
-def find_plan(width: int, height: int) -> Plan | None:
-    """How to resize frames of this size, tried on noise; None if Pillow does something else."""
+def find_plan(width: int, height: int, *sizes: tuple[int, int]) -> Plan | None:
+    """How to resize frames of this size, tried on noise; None if Pillow does something else.
+
+    Args:
+        width, height: of a frame.
+        sizes: its new widths and heights, one after the other.
+    """
     noise = np.random.default_rng(0).integers(0, 2, (height, width, 3), dtype=np.uint8) * 255
     frame, plan = Image.fromarray(noise), []
-    for size in target_sizes(width, height):
+    for size in sizes:
         pixels = torch.from_numpy(np.array(frame)).permute(2, 0, 1)[None].double()
         if frame.size != size:
             frame = frame.resize(size, Image.Resampling.BICUBIC)
