@@ -10,16 +10,16 @@ import pytest
 CODE = """
 import sys; sys.path.insert(0, {path!r})
 import torch
-from transformers import Qwen2Config, Qwen2Model
+from transformers import {kind}Config, {kind}Model
 from hfd.models.graphs.attention import causal_bias
 from hfd.models.graphs.decoder import StaticCache, decode, signed
-from hfd.models.graphs.kernels import decode_token
+from hfd.models.graphs.single import decode_token
 
 torch.set_num_threads(1)
 torch.manual_seed(0)
-config = Qwen2Config(hidden_size=96, intermediate_size=224, num_hidden_layers=3, vocab_size=8,
+config = {kind}Config(hidden_size=96, intermediate_size=224, num_hidden_layers=3, vocab_size=8,
                      num_attention_heads=6, num_key_value_heads=2, head_dim=16)
-model = Qwen2Model(config).eval()
+model = {kind}Model(config).eval()
 with torch.no_grad():
     for weight in model.parameters():
         weight.normal_(0, 0.2)
@@ -45,9 +45,11 @@ print("equal")
 
 
 @pytest.mark.heavy
+@pytest.mark.parametrize("kind", ["Qwen2", "Qwen3"])
 @pytest.mark.skipif(find_spec("triton") is None, reason="CPU builds of torch come without triton")
-def test_one_token_through_the_kernels_is_one_through_the_layers():
-    code = CODE.format(path=str(Path(__file__).parents[3] / "scripts"))
+def test_one_token_through_the_kernels_is_one_through_the_layers(kind):
+    """Biases (Qwen2) and norms of query and key (Qwen3), in float32."""
+    code = CODE.format(kind=kind, path=str(Path(__file__).parents[3] / "scripts"))
     done = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
@@ -56,3 +58,39 @@ def test_one_token_through_the_kernels_is_one_through_the_layers():
         check=False,
     )
     assert done.stdout == "equal\n", done.stderr
+
+
+COMPILE = """
+import sys; sys.path.insert(0, {path!r})
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from hfd.models.graphs import kernels
+
+WHOLE, PLACE = dict(rows_out="i32", eps="fp32", capacity="i32", scaling="fp32"), dict(start="*i64")
+SUMS = dict.fromkeys(("sums", "tops", "weights"), "*fp32")
+CONSTANT = dict(size=768, padded=1024, has_bias=True, block_rows=4, block=64, stages=3, group=4,
+                heads=32, shared=8, width=128, rows=16, splits=32)
+for name in ("norm_linear", "norm_gated", "linear_added", "attend", "join_parts"):
+    for kind in ("*bf16", "*fp32"):
+        for has_norm in (True, False) if name == "attend" else (True,):
+            kernel, constant = getattr(kernels, name), CONSTANT | {{"has_norm": has_norm}}
+            types = {{n: "constexpr" if n in constant else (WHOLE | PLACE | SUMS).get(n, kind)
+                     for n in kernel.arg_names}}
+            constant = {{n: v for n, v in constant.items() if n in types}}
+            source = ASTSource(fn=kernel, signature=types, constexprs=constant)
+            triton.compile(source, target=GPUTarget("cuda", 90, 32), options={{"num_warps": 4}})
+print("compiled")
+"""
+
+
+@pytest.mark.heavy
+@pytest.mark.skipif(find_spec("triton") is None, reason="CPU builds of torch come without triton")
+def test_the_kernels_compile_for_a_gpu_that_is_not_there(tmp_path):
+    """The interpreter takes what the compiler refuses, such as a name of two types."""
+    code = COMPILE.format(path=str(Path(__file__).parents[3] / "scripts"))
+    environment = {"TRITON_CACHE_DIR": str(tmp_path), "PATH": "/usr/bin"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False
+    )
+    assert done.stdout == "compiled\n", done.stderr

@@ -109,7 +109,7 @@ def decode(
             kept[number] = states
         joined = cache.projections[number](normed).unflatten(-1, (-1, cache.width))
         query, pair = cache.place(
-            joined, cache.norms[number], *rotation, cache.shared, _epsilon(attention)
+            joined, cache.norms[number], *rotation, cache.shared, qk_epsilon(attention)
         )
         cache.write(number, slots, pair)
         read = cache.keys[number][:, :, :bucket], cache.values[number][:, :, :bucket]
@@ -142,7 +142,7 @@ def _norm_of(norm: Any) -> tuple[torch.Tensor, float]:
     return norm.weight, norm.variance_epsilon
 
 
-def _epsilon(attention: Any) -> float:
+def qk_epsilon(attention: Any) -> float:
     """Of the norms of query and key, where there are any."""
     return attention.q_norm.variance_epsilon if hasattr(attention, "q_norm") else 0.0
 

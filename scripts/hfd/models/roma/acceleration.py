@@ -6,14 +6,12 @@ Nothing else falls back: a step that is captured wrong, or too little memory, is
 from __future__ import annotations
 
 import gc
-import os
-import shutil
 import sys
-from importlib.util import find_spec
 
 import torch
 
 from hfd.errors import HfdError
+from hfd.models.graphs.compiler import what_kernels_lack
 from hfd.models.roma.checkpoint import Parts
 from hfd.models.roma.settings import Settings
 from hfd.models.roma.steps import Steps
@@ -86,14 +84,10 @@ def _graphs(parts: Parts, settings: Settings) -> GraphSteps | str:
 
 def kernels_can_be_made() -> bool:
     """Whether triton and the C compiler that it calls are there; said once if they are not."""
-    compiler = next(
-        filter(shutil.which, filter(None, (os.environ.get("CC"), "gcc", "clang"))), None
-    )
-    if find_spec("triton") and compiler:
-        return True
-    missing = "a C compiler (gcc or clang)" if find_spec("triton") else "triton"
-    print(f"roma: no fused kernels without {missing}; torch's own ones", file=sys.stderr)
-    return False
+    missing = what_kernels_lack()
+    if missing:
+        print(f"roma: no fused kernels without {missing}; torch's own ones", file=sys.stderr)
+    return missing is None
 
 
 def give_back(device: torch.device) -> None:
