@@ -59,7 +59,6 @@ def load_parts(settings: Settings) -> Parts:
     problems += checkpoint.penalty_problems(snapshot.folder, settings.length_penalty)
     _refuse(settings, [*problems, *memory_problems(device, settings.min_free_gpu_gb)])
     use_own_module_cache()
-    torch.backends.cudnn.deterministic = True  # some convolutions add up in any order otherwise
     torch.manual_seed(LOAD_SEED)
     model = _load_model(snapshot, pick_dtype(settings.dtype, device), device)
     return make_parts(settings, snapshot, model, checkpoint.weights_hash(snapshot))
@@ -79,6 +78,7 @@ def make_parts(
         HfdError: the code lacks what the runner calls.
     """
     device = model.device
+    torch.backends.cudnn.deterministic = True  # some convolutions add up in any order otherwise
     window = unset_windows(model)
     torch.manual_seed(LOAD_SEED)
     duplex = model.as_duplex(**_duplex_arguments(settings))
