@@ -8,6 +8,7 @@ read goes through blocks of fixed sizes, padded at their end where causality hid
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,7 @@ import torch
 
 from hfd.models.graphs.attention import causal_bias, count_parts
 from hfd.models.graphs.capture import Lane, Step
+from hfd.models.graphs.compiler import what_kernels_lack
 from hfd.models.graphs.decoder import StaticCache, decode, signed
 
 BLOCKS = (1, 32, 96, 160)
@@ -54,6 +56,7 @@ class StaticDecoder:
         cos, sin = model.rotary_emb(like.new_zeros(1, capacity, 1), positions[None])
         self._cos, self._sin = cos[0, :, None], signed(sin)[0, :, None]
         self._group = self.cache.heads // self.cache.shared
+        self._kernels = lane is not None and can_use_kernels(self.cache)
         self._embeds = like.new_zeros(1, BLOCKS[-1], like.shape[0])
         self._start = torch.zeros(1, dtype=torch.long, device=like.device)
         self._last = torch.zeros(1, dtype=torch.long, device=like.device)
@@ -62,11 +65,34 @@ class StaticDecoder:
         self.filled = 0
 
     def warm_up(self, blocks: Sequence[int] = BLOCKS) -> None:
-        """Capture every step."""
+        """Capture every step, once a token through the kernels is one through the layers.
+
+        Raises:
+            CaptureError: it is not.
+        """
+        if self._kernels:
+            self._check_kernels()
         for tokens in blocks:
             for bucket in self._buckets:
                 if bucket >= tokens:
-                    self._step(tokens, bucket)
+                    self._step(tokens, self._bucket(tokens, bucket))
+
+    def _check_kernels(self) -> None:
+        """Compare them on a random token after a random context."""
+        from hfd.models.graphs.single import check_token
+
+        filled = min(300, self._buckets[0] - 1)
+        self.cache.block[..., :filled, :].normal_()
+        self._embeds[:, :1].normal_()
+        self._start.fill_(filled)
+        check_token(self._layers(1, self._buckets[0]), self._token())
+        self.cache.block.zero_()
+
+    def _bucket(self, tokens: int, slots: int) -> int:
+        """The smallest bucket with room for `slots`; one does for all where kernels read them."""
+        if tokens == 1 and self._kernels:
+            return self._buckets[-1]
+        return next((b for b in self._buckets if b >= slots), self._buckets[-1])
 
     def _step(self, tokens: int, bucket: int) -> Step:
         if (tokens, bucket) not in self._steps:
@@ -74,6 +100,19 @@ class StaticDecoder:
         return self._steps[tokens, bucket]
 
     def _run(self, tokens: int, bucket: int) -> Any:
+        by_kernels = tokens == 1 and self._kernels
+        states = self._token() if by_kernels else self._layers(tokens, bucket)
+        return self._finish(states, self._last)
+
+    def _token(self) -> torch.Tensor:
+        """The first waiting token through the kernels: its state [1, hidden]."""
+        from hfd.models.graphs.single import decode_token
+
+        rotation = self._cos[self._start].flatten(), self._sin[self._start].flatten()
+        return decode_token(self._model, self._embeds[0, :1], rotation, self._start, self.cache)[0]
+
+    def _layers(self, tokens: int, bucket: int) -> torch.Tensor:
+        """The first waiting tokens through the layers: their states [tokens, hidden]."""
         slots = self._start[:, None] + torch.arange(tokens, device=self._start.device)
         slots = slots.clamp(max=self._cos.shape[0] - 1)  # padding beyond the last slot
         embeds = self._embeds[:, :tokens]
@@ -81,7 +120,7 @@ class StaticDecoder:
         rotation = self._cos[slots], self._sin[slots]
         parts = count_parts(tokens, bucket) if self._group > 1 else 1
         states, _ = decode(self._model, embeds, rotation, slots, bias, self.cache, parts=parts)
-        return self._finish(states[0], self._last)
+        return states[0]
 
     def read(self, embeds: torch.Tensor) -> list[tuple[int, Any]]:
         """Read embeddings [tokens, hidden].
@@ -93,8 +132,7 @@ class StaticDecoder:
         for part in embeds.split(BLOCKS[-1]):
             count = part.shape[0]
             tokens = next(block for block in BLOCKS if block >= count)
-            end = self.filled + tokens
-            bucket = next((b for b in self._buckets if b >= end), self._buckets[-1])
+            bucket = self._bucket(tokens, self.filled + tokens)
             self._embeds[0, :count] = part
             self._start.fill_(self.filled)
             self._last.fill_(count - 1)
@@ -105,6 +143,16 @@ class StaticDecoder:
     def rewind(self) -> None:
         """Forget everything; what lies in the slots is never read with weight."""
         self.filled = 0
+
+
+def can_use_kernels(cache: StaticCache) -> bool:
+    """Whether a GPU can read single tokens of this model through `hfd.models.graphs.single`."""
+    is_power = cache.width & (cache.width - 1) == 0
+    missing = None if is_power else "heads whose width is a power of two"
+    missing = missing or what_kernels_lack()
+    if missing:
+        print(f"minicpmo: no kernels for tokens without {missing}; torch's own", file=sys.stderr)
+    return missing is None
 
 
 class Reader:
