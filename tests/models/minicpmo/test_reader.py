@@ -4,7 +4,7 @@ import pytest
 import torch
 import transformers
 
-from hfd.models.minicpmo.drawing import agrees, make_decode
+from hfd.models.minicpmo.drawing import Drawing, agrees
 from hfd.models.minicpmo.reader import Reader, Talker
 
 pytestmark = pytest.mark.heavy
@@ -121,7 +121,7 @@ ARGUMENTS = {"mode": "sampling", "temperature": 0.7, "top_k": 30, "top_p": 0.8}
 @pytest.mark.parametrize("end_factor, same", [(1.1, True), (3.0, False)])
 def test_faster_drawing_is_used_only_where_it_draws_the_same(end_factor, same):
     decoder = SlowDecoder(end_factor)
-    faster = make_decode(decoder, torch.device("cpu"))
+    faster = Drawing(decoder, torch.zeros(300), None).decode
     arguments = {**ARGUMENTS, "text_repetition_penalty": 1.3}
     assert agrees(decoder, faster, arguments, 300, torch.zeros(1)) is same
     assert decoder.generated_tokens == []

@@ -13,7 +13,7 @@ from PIL import Image
 from torch.nn.utils import parametrize
 
 from hfd.models.graphs.capture import Lane
-from hfd.models.minicpmo.drawing import agrees, make_decode
+from hfd.models.minicpmo.drawing import Drawing, agrees
 from hfd.models.minicpmo.flow import FlowSolver
 from hfd.models.minicpmo.reader import Reader, Talker, take_over
 from hfd.models.minicpmo.settings import Settings
@@ -68,7 +68,10 @@ def _use_graphs(duplex: Any, settings: Settings, device: torch.device, voice_pat
         talker.warm_up()
         solver = _make_solver(duplex, settings, lane, voice_path)
         torch.cuda.synchronize(device)
+    draw = _faster_drawing(duplex, settings, lane)
     take_over(duplex.decoder, reader)
+    if draw is not None:
+        duplex.decoder.decode = draw
     model.tts.model.forward = talker.forward
     _bake_norms(model.tts.head_code)
     if solver is not None:
@@ -81,7 +84,7 @@ def _use_graphs(duplex: Any, settings: Settings, device: torch.device, voice_pat
         "acceleration": "graphs",
         "captured": lane is not None,
         "captured_vocoder": solver is not None,
-        "drawing": "vectorised" if _draw_faster(duplex, settings, device) else "upstream's",
+        "drawing": "upstream's" if draw is None else "vectorised",
     }
     return Faster(facts, make_look_ahead(duplex, encoder, device))
 
@@ -105,12 +108,11 @@ def _make_solver(duplex: Any, settings: Settings, lane: Lane, voice_path: str) -
     return solver
 
 
-def _draw_faster(duplex: Any, settings: Settings, device: torch.device) -> bool:
-    """Replace upstream's drawing of text tokens, if ours is shown to be the same."""
+def _faster_drawing(
+    duplex: Any, settings: Settings, lane: Lane | None
+) -> Callable[..., torch.Tensor] | None:
+    """What draws text tokens as upstream does, if it is shown to be the same."""
     decoder, weight = duplex.decoder, duplex.model.llm.lm_head.weight
     arguments = {"mode": settings.decode, **settings.drawing}
-    faster = make_decode(decoder, device)
-    if not agrees(decoder, faster, arguments, weight.shape[0], weight):
-        return False
-    decoder.decode = faster
-    return True
+    faster = Drawing(decoder, weight.new_zeros(weight.shape[0]), lane).decode
+    return faster if agrees(decoder, faster, arguments, weight.shape[0], weight) else None
