@@ -159,6 +159,28 @@ def test_captured_steps_forget_a_sample_too(faster):
     assert [comparable(unit) for unit in again] == [comparable(unit) for unit in first]
 
 
+@pytest.mark.parametrize("size", [(480, 270), (966, 546), (270, 480), (100, 100), (33, 500)])
+def test_images_are_prepared_without_pillow_as_upstream_does_it_bit_for_bit(plain, faster, size):
+    """Enlarged and made smaller, upright and flat; a noise that is not the one it was tried on."""
+    import torch
+    from PIL import Image
+
+    from hfd.models.minicpmo.vision import Prepared
+
+    noise = np.random.default_rng(7).integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
+    images = [Image.fromarray(noise), Image.fromarray(noise // 9 + 100)]
+    wanted = plain._parts.duplex.processor.process_image(images, max_slice_nums=1)
+    preparer = faster._parts.duplex.processor.process_image
+    preparer.learn(size)
+    made = preparer(images, max_slice_nums=1)
+    assert isinstance(made, Prepared)
+    for one, other in zip(made["pixel_values"][0], wanted["pixel_values"][0], strict=True):
+        assert torch.equal(one, other)
+    assert made["tgt_sizes"][0].tolist() == wanted["tgt_sizes"][0].tolist()
+    sliced = preparer(images, max_slice_nums=2)  # upstream's way
+    assert not isinstance(sliced, Prepared)
+
+
 @pytest.mark.parametrize("frames, tokens", [("first", 79), ("stacked", 145)])
 def test_a_listening_second_takes_the_tokens_that_the_docs_say(snapshot, frames, tokens):
     model = load(snapshot, frames=frames, **LISTENING)

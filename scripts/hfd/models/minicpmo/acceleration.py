@@ -17,7 +17,7 @@ from hfd.models.minicpmo.drawing import Drawing, agrees
 from hfd.models.minicpmo.flow import FlowSolver
 from hfd.models.minicpmo.reader import Reader, Talker, take_over
 from hfd.models.minicpmo.settings import Settings
-from hfd.models.minicpmo.vision import CapturedEncoder, SideBySide, make_look_ahead
+from hfd.models.minicpmo.vision import Beside, CapturedEncoder, Preparer, make_look_ahead
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,10 @@ def accelerate(duplex: Any, settings: Settings, device: torch.device, voice_path
 def _use_graphs(duplex: Any, settings: Settings, device: torch.device, voice_path: str) -> Faster:
     """Make and capture everything, and only then replace anything."""
     model = duplex.model
-    lane = Lane.make(device) if device.type == "cuda" else None
-    reader = Reader(model.llm, int(model.config.max_position_embeddings), lane)
+    lane, side = (Lane.make(device) if device.type == "cuda" else None for _ in range(2))
+    beside = Beside(side)
+    positions = int(model.config.max_position_embeddings)
+    reader = Reader(model.llm, positions, lane, beside.join)
     talker = Talker(model.tts.model, int(model.tts.config.max_position_embeddings), lane)
     solver = None
     if lane is not None:
@@ -77,16 +79,18 @@ def _use_graphs(duplex: Any, settings: Settings, device: torch.device, voice_pat
     if solver is not None:
         model.tts.audio_tokenizer.flow.decoder.forward_chunk = solver.forward_chunk
         _bake_norms(model.tts.audio_tokenizer.hift)
-    encoder = CapturedEncoder(model.vpm.encoder, lane)
+    encoder = CapturedEncoder(model.vpm.encoder, side)
     model.vpm.encoder.forward = encoder.forward
-    duplex.processor.process_image = SideBySide(duplex.processor)
+    model.get_vision_embedding = beside.wrap(model.get_vision_embedding)
+    preparer = Preparer(duplex.processor, beside, device)
+    duplex.processor.process_image = preparer
     facts = {
         "acceleration": "graphs",
         "captured": lane is not None,
         "captured_vocoder": solver is not None,
         "drawing": "upstream's" if draw is None else "vectorised",
     }
-    return Faster(facts, make_look_ahead(duplex, encoder, device))
+    return Faster(facts, make_look_ahead(duplex, preparer, encoder, device))
 
 
 def _bake_norms(module: torch.nn.Module) -> None:

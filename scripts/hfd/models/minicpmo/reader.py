@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
+from torch.nn import functional as F
 
 from hfd.models.graphs.attention import causal_bias, count_parts
 from hfd.models.graphs.capture import Lane, Step
@@ -158,15 +159,34 @@ def can_use_kernels(cache: StaticCache) -> bool:
 class Reader:
     """Takes the place of `feed` and of the cache in upstream's decoder of text."""
 
-    def __init__(self, llm: Any, capacity: int, lane: Lane | None) -> None:
+    def __init__(
+        self, llm: Any, capacity: int, lane: Lane | None, wait: Callable[[], None] = lambda: None
+    ) -> None:
+        """Make room.
+
+        Args:
+            llm: upstream's language model.
+            capacity: positions.
+            lane: where to capture; None runs every step as it is.
+            wait: lets what is launched afterwards see embeddings made on other streams.
+        """
+
         def finish(states: torch.Tensor, last: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
             return llm.lm_head(states[last]), states
 
         self._decoder = StaticDecoder(llm.model, capacity, lane, finish)
+        self._table = llm.get_input_embeddings().weight
+        self._wait = wait
         self._waiting: list[torch.Tensor] = []
 
     def warm_up(self) -> None:
         self._decoder.warm_up()
+
+    def embed_token(self, number: int | torch.Tensor) -> torch.Tensor:
+        """Embeddings [tokens, hidden]; of one number, without sending it to the GPU first."""
+        if isinstance(number, torch.Tensor):
+            return F.embedding(number, self._table)
+        return self._table[number : number + 1].clone()
 
     @torch.no_grad()
     def feed(
@@ -186,6 +206,7 @@ class Reader:
         return results[-1][1][0], states[-embeds.shape[0] :][None]
 
     def _read(self) -> list[tuple[int, Any]]:
+        self._wait()
         waiting, self._waiting = torch.cat(self._waiting), []
         return self._decoder.read(waiting)
 
@@ -214,6 +235,7 @@ def take_over(decoder: Any, reader: Reader) -> None:
         upstreams_reset()
         reader.reset()
 
+    decoder.embed_token = reader.embed_token
     decoder.feed = reader.feed
     decoder.get_cache_length = reader.length
     decoder.reset = reset
