@@ -255,7 +255,11 @@ def make_snapshot(folder: Path, code: dict[str, Path], seed: int = 0) -> None:
 
 
 def random_model(folder: Path, dtype: Any, device: str, seed: int = 0) -> Any:
-    """The model of a snapshot's config and code, of random weights made on the device."""
+    """The model of a snapshot's config and code, of random weights made on the device.
+
+    Upstream's own start of the vision encoder's weights is fifty times a trained one's; bfloat16
+    keeps nothing of what such layers compute.
+    """
     import torch
     from transformers import AutoConfig, AutoModel
 
@@ -265,6 +269,9 @@ def random_model(folder: Path, dtype: Any, device: str, seed: int = 0) -> Any:
         model = AutoModel.from_config(
             config, trust_remote_code=True, torch_dtype=dtype, attn_implementation="sdpa"
         )
+    for weight in model.vpm.parameters():
+        if weight.ndim == 2:
+            torch.nn.init.normal_(weight, std=0.02)
     model.config._name_or_path = str(folder)
     return model.to(device, dtype).eval().requires_grad_(False)
 
