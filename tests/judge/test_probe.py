@@ -169,7 +169,7 @@ def probed(world, honest, tmp_path, monkeypatch):
     """A prefix probe of the honest results, as the command makes it."""
     monkeypatch.setattr(run, "make_model", lambda spec: Talker(spec.settings))
     entry = {"module": "test", "settings": {}, "voice_origin": "native_talker"}
-    entry |= {"weights": [], "module_path": ""}
+    entry |= {"weights": [], "module_path": "", "sessions": 1}
     config = {"models": {"talker": entry}, "seed": 1, "rerun_on": []}
     monkeypatch.setenv("HFD_CONFIG", json.dumps(config))
     out = tmp_path / "prefix" / "talker.json"
