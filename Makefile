@@ -136,7 +136,7 @@ test-peers: .venv/dev.done .venv-peers/done .venv-realtime/test.done ## HFD_PEER
 
 test-system: .venv-slurm/done .venv-roma/done ## faults on a real Slurm of one node; needs root and Debian packages
 	tests/system/install.sh
-	.venv-slurm/bin/python -m pytest --durations 15 -m system tests/system tests/judge tests/test_environments.py
+	.venv-slurm/bin/python -m pytest -n $(CORES) --dist loadgroup --durations 15 -m system tests/system tests/judge tests/test_environments.py
 
 bench: .venv/dev.done demo ## what the workflow itself costs, and the audit of 5 x 1024 copies of the demo
 	$(BIN)/python benchmarks/reader.py
