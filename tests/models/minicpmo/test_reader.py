@@ -4,8 +4,10 @@ import pytest
 import torch
 import transformers
 
+from hfd.models.minicpmo import drawing, reader
 from hfd.models.minicpmo.drawing import Drawing, agrees
 from hfd.models.minicpmo.reader import Reader, Talker
+from tests.models.graphs.outlive import Outlive
 
 pytestmark = pytest.mark.heavy
 
@@ -127,3 +129,16 @@ def test_faster_drawing_is_used_only_where_it_draws_the_same(end_factor, same):
     assert decoder.generated_tokens == []
     unknown = {**arguments, "text_repetition_window_size": 512}
     assert not agrees(decoder, faster, unknown, 300, torch.zeros(1))
+
+
+def test_what_captured_readers_and_draws_read_outlives_their_making(monkeypatch, llm):
+    outlive = Outlive(monkeypatch, reader, drawing)
+    made = Reader(llm, 1024, None)
+    talker = Talker(llm.model, 1024, None)
+    for piece in pieces():
+        made.feed(piece, return_logits=True)
+        talker.forward(inputs_embeds=piece[None])
+    faster = Drawing(SlowDecoder(), torch.zeros(300), None)
+    for _ in range(3):
+        faster.decode(torch.randn(1, 300), text_repetition_penalty=1.1)
+    outlive.check()

@@ -9,8 +9,7 @@ every other chunk (the end of a turn) takes upstream's own way. The kernels are 
 from __future__ import annotations
 
 import contextlib
-import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -29,7 +28,7 @@ class FlowSolver:
     it is the same code on inputs that never move.
     """
 
-    def __init__(self, decoder: Any, lane: Lane) -> None:
+    def __init__(self, decoder: Any, lane: Lane | None) -> None:
         self._decoder, self._lane = decoder, lane
         self._upstream = decoder.forward_chunk
         self._steps: dict[tuple[int, int], tuple[dict[str, torch.Tensor], Step]] = {}
@@ -57,8 +56,14 @@ class FlowSolver:
             made, cnn, att = self._upstream(**inputs, n_timesteps=steps, temperature=1.0)
             return made, cnn[steps - 1].clone(), att[steps - 1, -1].clone()
 
-        with _known_times(self._decoder.estimator.t_embedder, run):
-            return Step(run, self._lane)
+        embedder = self._decoder.estimator.t_embedder
+        times = _times_of(embedder, run)
+
+        def with_known_times() -> tuple[torch.Tensor, ...]:
+            with _known_times(embedder, times):
+                return run()
+
+        return Step(with_known_times, self._lane)  # keeps the times: the graph reads them there
 
     @torch.inference_mode()
     def forward_chunk(
@@ -87,18 +92,25 @@ class FlowSolver:
         return made, buffers[0], buffers[1][:, :, :, :, : frames + CHUNK_FRAMES, :]
 
 
-@contextlib.contextmanager
-def _known_times(embedder: Any, run: Callable[[], Any]) -> Iterator[None]:
-    """Let the embeddings of the solver's times be what they are in a plain run.
+def _times_of(embedder: Any, run: Callable[[], Any]) -> list[torch.Tensor]:
+    """Embeddings of the solver's times, as a plain run makes them; they are the same in every run.
 
-    Upstream makes them on the CPU, which cannot be captured; they are the same in every run.
+    Upstream makes them on the CPU, which cannot be captured.
     """
     made: list[torch.Tensor] = []
     hook = embedder.register_forward_hook(lambda _, args, out: made.append(out.clone()))
-    run()
-    hook.remove()
-    again = itertools.cycle(made)
-    embedder.forward = lambda times: next(again)
+    try:
+        run()
+    finally:
+        hook.remove()
+    return made
+
+
+@contextlib.contextmanager
+def _known_times(embedder: Any, times: Sequence[torch.Tensor]) -> Iterator[None]:
+    """Let one run of the solver take its times' embeddings from `times`."""
+    each = iter(times)
+    embedder.forward = lambda _: next(each)
     try:
         yield
     finally:

@@ -32,6 +32,7 @@ class Beside:
 
     def __init__(self, lane: Lane | None) -> None:
         self._lane = lane
+        self._held: list[Any] = []
 
     @contextlib.contextmanager
     def turn(self) -> Iterator[None]:
@@ -44,9 +45,13 @@ class Beside:
             yield
 
     def wrap(self, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """`function` on the images' stream."""
+        """`function` on the images' stream; what it is given is kept until `join`.
+
+        Memory that was made on another stream could else be given away while this one reads it.
+        """
 
         def run(data: Any) -> Any:
+            self._held.append(data)
             with self.turn():
                 return function(data)
 
@@ -56,6 +61,7 @@ class Beside:
         """Let what is launched from now on begin after the images are done."""
         if self._lane is not None:
             torch.cuda.current_stream(self._lane.device).wait_stream(self._lane.stream)
+        self._held.clear()
 
 
 class Prepared(dict[str, Any]):
