@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import verify_results
+from hfd.judge import sample as judged
 from hfd.judge.rules.rule import Policy
 from hfd.judge.sample import audit_sample
 from tests.judge.corpus import CORPUS
@@ -78,14 +79,14 @@ def test_flipped_bytes_anywhere_are_answered(base, tmp_path):
 def test_one_broken_sample_costs_itself_alone(honest, tmp_path, monkeypatch, capsys):
     delivery = tmp_path / "results"
     shutil.copytree(honest, delivery)
-    real = verify_results.judged_or_not.__globals__["audit_sample"]
+    real = judged.audit_sample
 
     def failing(path, *rest, **more):
         if path.name == "s03":
             raise ZeroDivisionError("nobody thought of this")
         return real(path, *rest, **more)
 
-    monkeypatch.setitem(verify_results.judged_or_not.__globals__, "audit_sample", failing)
+    monkeypatch.setattr(judged, "audit_sample", failing)
     assert verify_results.main([str(delivery), "--jobs", "1"]) == 3
     told = capsys.readouterr().out
     assert "not judged: s03: the audit could not judge it (ZeroDivisionError" in told

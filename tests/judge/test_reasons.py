@@ -11,7 +11,7 @@ from hfd.errors import LOST_AS
 from hfd.judge.report.pages import ASSETS
 
 JUDGE = Path(audit.__file__).parent / "hfd" / "judge"
-ELSEWHERE = {"definitions.py", "witness.py"}
+ELSEWHERE = {"definitions.py", "witness.py", "verification.py"}
 """What they say stands in tables and on the command line of verify_results.py, not on the page."""
 SOURCES = [path for path in sorted(JUDGE.rglob("*.py")) if path.name not in ELSEWHERE]
 SOURCES.append(JUDGE.parent / "probes" / "changed_sound.py")
