@@ -20,6 +20,7 @@ ANSWERS |= {"_wrong", "_broken", "NotPlain", "ValueError"}
 RETURNED = {"str", "str | None", "Reference | str", "tuple[bytes, str | None]"}
 FOREIGN = {"a list of {}", "{} % ({})", "{}{} ({})", "{} / {} / {} ({})", "{} ({} CPUs)"}
 FOREIGN |= {"a field is missing", "its words have no times"}
+FOREIGN |= {"{}: times are shared, and left out here"}
 """Cells of the measurement card, facts of a machine, an error of another file: no reasons."""
 
 
