@@ -20,7 +20,8 @@ from hfd.judge.run import recorded_error
 from hfd.judge.sample import absent, audit_sample
 from hfd.judge.transcript import Transcripts
 from hfd.judge.verdict import FAIL
-from tests.judge.cheats import CHEATS, SPOKEN_CHEATS, deliver_as
+from tests.judge.cheats import CHEATS, SPOKEN_CHEATS
+from tests.judge.cheats.story import deliver_as
 from tests.judge.forge import Forgery
 from tests.judge.heard import heard
 from tests.judge.world import Mute, Talker, World, run_model

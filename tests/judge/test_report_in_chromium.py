@@ -14,7 +14,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 import audit
 from hfd.judge.definitions import ALTERNATIVES
-from tests.judge.cheats import played_before_it_arrived
+from tests.judge.cheats.times import played_before_it_arrived
 from tests.judge.world import run_model
 
 pytestmark = pytest.mark.system

@@ -9,7 +9,7 @@ from hfd.judge.sample import audit_sample
 from hfd.judge.sensitivity_table import sensitivity_rows
 from hfd.judge.shared_times import TIMED
 from hfd.judge.tables import metric_rows, sample_rows
-from tests.judge.cheats import share_times
+from tests.judge.cheats.identity import share_times
 from tests.judge.forge import Forgery
 from tests.judge.test_cheats import POLICY, failures, reference_of, verdicts_of
 
