@@ -17,6 +17,8 @@ from hfd.files import write_json
 from hfd.jobs.store import Store
 from hfd.secrets import scrub
 
+_MOST_TEXT = 4000
+"""Characters of an error that are recorded."""
 _BROKEN_DEVICE = ("CUDA error", "device-side assert", "cuDNN error", "NCCL error", "HIP error")
 
 
@@ -33,6 +35,16 @@ class Failures:
     store: Store
     shard: str
     secrets: Sequence[str] = ()
+
+    def told(self, text: str) -> str:
+        """A text as files and logs may hold it, whatever a server or a library put into it.
+
+        Without secrets, no longer than anybody reads (the witness's log is continued from its last
+        MiB), and without half characters, which no file can hold.
+        """
+        told = scrub(text, self.secrets).encode("utf-8", "backslashreplace").decode()
+        more = f" ... ({len(told)} characters)" if len(told) > _MOST_TEXT else ""
+        return told[:_MOST_TEXT] + more
 
     def attempts(self, sample: Sample) -> int:
         """How many times the sample has failed so far."""
@@ -67,7 +79,7 @@ class Failures:
             {
                 "sample_id": sample.sample_id,
                 "model": self.store.model,
-                "error": scrub(one_line(error), self.secrets),
+                "error": self.told(one_line(error)),
                 "kind": type(error).__name__,
                 "lost_as": _lost_as(error),
                 "input": of_input,
@@ -77,7 +89,7 @@ class Failures:
                 "time": datetime.now().astimezone().isoformat(timespec="seconds"),
                 "host": socket.gethostname(),
                 "job": os.environ.get("SLURM_JOB_ID"),
-                "traceback": [scrub(line, self.secrets) for line in lines[-30:]],
+                "traceback": [self.told(line) for line in lines[-30:]],
             },
         )
 

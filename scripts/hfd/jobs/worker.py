@@ -31,7 +31,7 @@ from hfd.jobs.store import FILES, Store, restore
 from hfd.jobs.witness import Attempt, NotWitnessed, Witness
 from hfd.models.locate import module_source
 from hfd.models.registry import create_model, resolved_settings
-from hfd.secrets import scrub, secret_values
+from hfd.secrets import secret_values
 from hfd.stream.company import Company
 from hfd.stream.run import Run
 from hfd.stream.session import run_sample
@@ -165,7 +165,7 @@ class _Worker:
     def say(self, text: str) -> None:
         """Print a line; a secret of the settings or of the environment is no part of it."""
         with self._saying:
-            self._say(scrub(text, self.failures.secrets))
+            self._say(self.failures.told(text))
 
     def unload(self) -> None:
         for model in reversed(self._models):
@@ -309,7 +309,7 @@ class _Worker:
         except Exception as error:
             broken = is_beyond_use(error) or self._disk_is_full()
             self.failures.record(sample, task.fingerprint, error, deaths=int(broken))
-            witness.fails(scrub(one_line(error), self.failures.secrets))
+            witness.fails(self.failures.told(one_line(error)))
             self.say(f"{place} {name!r}: failed: {one_line(error)}")
             if broken:
                 full = " (the disk is full)" if self._disk_is_full() else ""
