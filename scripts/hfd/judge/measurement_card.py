@@ -10,7 +10,7 @@ from hfd.judge import stats
 from hfd.judge.after_interruption import ANEW, RESUMES, SILENT
 from hfd.judge.canary_summary import card_lines
 from hfd.judge.definitions import STATED
-from hfd.judge.measures import growth, spread
+from hfd.judge.measures import spread
 from hfd.judge.run_facts import model_card
 from hfd.judge.shared_times import most_sessions
 
@@ -74,7 +74,7 @@ def measurement_card(records: Sequence[Record], rules: dict[str, Verdict]) -> di
     made_of = model_card(records)
     if not facts or made_of is None:
         return None
-    units = [cost for fact in facts for _, cost, spoke in fact["unit_costs"] if not spoke]
+    units = [cost for fact in facts for cost in fact["listening_s"]]
     metric = {"user_to_user": "h9_response_s", "first_text": "h12_first_text_s"}
     metric["first_audio"] = "h13_first_audio_s"
     values: dict[str, list[float]] = {
@@ -115,8 +115,7 @@ def growth_estimate(records: Sequence[Record]) -> stats.Estimate | None:
     found = [
         (value, str(r.facts.get("cluster", r.sample_id)))
         for r in records
-        if r.facts.get("measures")
-        and (value := growth(r.facts["measures"]["unit_costs"])) is not None
+        if r.facts.get("measures") and (value := r.facts["measures"]["growth"]) is not None
     ]
     if not found:
         return None

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import functools
+import hashlib
+import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from hfd.data.manifest import Sample
 from hfd.errors import LOST_AS, HfdError
@@ -84,16 +87,18 @@ def run_audit(
 ) -> Audit:
     """Audit every sample in `jobs` processes; memory holds no sound beyond the samples in work."""
     records: dict[str, list[Record]] = {model.name: [] for model in job.models}
+    known: dict[bytes, Any] = {}
     for found in each(functools.partial(_one, job), samples, jobs):
         for record in found:
+            _share(record, known)
             records[record.model].append(record)
     doubles = duplicates([record for group in records.values() for record in group])
-    known = {sample.sample_id for sample in samples}
+    names = {sample.sample_id for sample in samples}
     verdicts = {
         model.name: judge_model(
             SetCase(
                 records[model.name],
-                foreign_folders(model.results, known),
+                foreign_folders(model.results, names),
                 doubles.get(model.name),
                 read_probes(probes, model.name, tails_of(records[model.name]), nonce),
             )
@@ -101,6 +106,18 @@ def run_audit(
         for model in job.models
     }
     return Audit([model.name for model in job.models], records, verdicts, list(samples))
+
+
+def _share(record: Record, known: dict[bytes, Any]) -> None:
+    """Keep what many records say alike once: they came from other processes, each with its own."""
+    for part, names in ((record.facts, _ALIKE), (record.verdicts, tuple(record.verdicts))):
+        for name in names:
+            if name in part:
+                digest = hashlib.sha256(pickle.dumps(part[name])).digest()
+                part[name] = known.setdefault(digest, part[name])
+
+
+_ALIKE = ("run", "identity", "code")
 
 
 def tails_of(records: Sequence[Record]) -> dict[str, str]:
