@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from scipy.stats import binom
+import numpy as np
+from scipy.stats import poisson_binom
 
 from hfd.judge import stats
 from hfd.judge.findings import Finding
@@ -134,13 +135,16 @@ def by_findings(folder: Folder, code: str, good: str) -> Verdict:
 ALMOST_NEVER = 1e-4
 
 
-def over_set(suspects: Sequence[str], judged: int, honest_rate: float, what: str) -> Verdict | None:
+def over_set(
+    suspects: Sequence[str], judged: int, honest_rate: float | Sequence[float], what: str
+) -> Verdict | None:
     """A set's answer to a question that a single honest sample may fail by chance.
 
     Args:
         suspects: samples that look wrong.
         judged: how many were looked at.
-        honest_rate: at most this share of honest samples looks wrong (measured: docs/audit.md).
+        honest_rate: at most this share of honest samples looks wrong (measured: docs/audit.md), or
+            for each sample looked at the chance that it does.
         what: what is wrong with them, after "3 of 8 samples ".
 
     Returns:
@@ -151,12 +155,13 @@ def over_set(suspects: Sequence[str], judged: int, honest_rate: float, what: str
         return None
     share = stats.wilson(len(suspects), judged)
     assert share is not None
+    rates = [honest_rate] * judged if isinstance(honest_rate, float) else honest_rate
     told = (
         f"{len(suspects)} of {judged} samples {what}, first {suspects[0]} "
         f"(rate {share.value:.3f}, 95 % interval {share.low:.3f} to {share.high:.3f}; "
-        f"at most {honest_rate} is honest)"
+        f"at most {np.mean(rates):.2g} is honest)"
     )
-    chance = float(binom.sf(len(suspects) - 1, judged, honest_rate))
+    chance = float(poisson_binom.sf(len(suspects) - 1, rates))
     if chance < ALMOST_NEVER:
         return failed(told, samples=list(suspects))
     return unknown(f"{told}: too few to tell from chance, listen to them", samples=list(suspects))
