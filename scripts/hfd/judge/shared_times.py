@@ -34,7 +34,8 @@ TIMED = frozenset(
 """Metrics that are a time of the model's own, or nothing."""
 _EMPTY: dict[str, Any] = {
     "lag_s": [],
-    "unit_costs": [],
+    "listening_s": [],
+    "growth": None,
     "buffer_s": [],
     "unit_to_text_s": None,
     "unit_to_audio_s": None,
