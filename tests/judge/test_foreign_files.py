@@ -1,6 +1,7 @@
 """Files that other people made to break readers, in the place of a result's own: named, never more.
 
-SciPy's wheel holds odd wavs; JSONTestSuite is a repository (`make test-peers`).
+SciPy's wheel holds odd wavs and broken zlib streams; JSONTestSuite and go-fuzz-corpus are
+repositories (`make test-peers`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,13 @@ from tests.judge.world import Mute, run_model
 from tests.peers.conftest import clone  # noqa: F401  a fixture
 
 WAVS = sorted((Path(scipy.io.__file__).parent / "tests" / "data").glob("*.wav"))
+BROKEN_ZLIB = sorted(
+    (Path(scipy.io.__file__).parent / "matlab" / "tests" / "data").glob("corrupted_zlib_*.mat")
+)
+MATLAB_HEAD = 136
+"""Bytes before the zlib stream of a MAT file: its header, and the element's type and length."""
+HEAD = bytes.fromhex("1f8b08000000000004ff")
+STREAMS_COMMIT = "c42c1b2914c7503500996ee15927d3ab3d2ba968"
 JSON_COMMIT = "1ef36fa01286573e846ac449e8683f8833c5b26a"
 
 
@@ -51,6 +59,31 @@ def test_scipy_s_odd_wavs_are_named(silent, tmp_path):
     for wav in WAVS:
         shutil.copyfile(wav, folder / "assistant_audio.wav")
         assert "assistant_audio.wav" in named(folder), wav.name
+
+
+def test_scipy_s_broken_streams_are_named(silent, tmp_path):
+    """The bodies of zlib streams behind the header that the workflow's traces have."""
+    if not BROKEN_ZLIB:
+        pytest.skip("this SciPy was installed without its test files")
+    folder = tmp_path / "s02"
+    shutil.copytree(silent, folder)
+    for case in BROKEN_ZLIB:
+        (folder / "trace.jsonl.gz").write_bytes(HEAD + case.read_bytes()[MATLAB_HEAD + 2 :])
+        assert "trace.jsonl.gz" in named(folder), case.name
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("kind, rest", [("gzip", None), ("zlib", 2), ("flate", 0)])
+def test_streams_that_fuzzers_found_are_named_in_a_trace(kind, rest, clone, silent, tmp_path):  # noqa: F811
+    """As they are, or the deflated part of them (`rest`) behind the workflow's header."""
+    folder = tmp_path / "s02"
+    shutil.copytree(silent, folder)
+    cases = sorted((clone("go-fuzz-corpus", STREAMS_COMMIT) / kind / "corpus").iterdir())
+    assert len(cases) > 200
+    for case in cases:
+        data = case.read_bytes()
+        (folder / "trace.jsonl.gz").write_bytes(data if rest is None else HEAD + data[rest:])
+        assert "trace.jsonl.gz" in named(folder), case.name
 
 
 @pytest.mark.peers

@@ -38,9 +38,9 @@ def read_plain(path: Path, most: int = MOST_BYTES) -> bytes:
         plain = stat.S_ISREG(found.st_mode)
         raise NotPlain(f"has {found.st_size} bytes, more than {most}" if plain else _NOT_REGULAR)
     with os.fdopen(handle, "rb") as file:
-        data = file.read(most + 1)  # it may grow while it is read
-    if len(data) > most:
-        raise NotPlain(f"has more than {most} bytes")
+        data = file.read(found.st_size + 1)
+    if len(data) > found.st_size:
+        raise NotPlain("grows while it is read")
     return data
 
 

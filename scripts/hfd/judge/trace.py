@@ -80,8 +80,8 @@ def read_trace(path: Path) -> Trace:
     if data[:10] != _GZIP_HEADER:
         trace.findings.append(_broken("the gzip header was not written by the workflow"))
     text, damage = _inflate(data)
-    rows = text.split(b"\n")
-    whole, rest = rows[:-1], rows[-1]
+    *whole, rest = text.split(b"\n")
+    del text
     for number, row in enumerate(whole, 1):
         if not _take(trace, number, row):
             return trace
@@ -102,14 +102,14 @@ def _broken(message: str, line: int | None = None) -> Finding:
     return Finding("A4", TRACE, message, line)
 
 
-def _inflate(data: bytes) -> tuple[bytes, str | None]:
+def _inflate(data: bytes) -> tuple[bytearray, str | None]:
     """Unzip as far as the bytes and the bound allow, so that damage can be named by its line."""
     with suppress(zlib.error):
         return _inflate_by(_COARSE_BYTES, data)
     return _inflate_by(_FINE_BYTES, data)
 
 
-def _inflate_by(step: int, data: bytes) -> tuple[bytes, str | None]:
+def _inflate_by(step: int, data: bytes) -> tuple[bytearray, str | None]:
     """Unzip in steps of so many bytes; in fine ones damage keeps only what comes after it.
 
     Raises:
@@ -121,19 +121,19 @@ def _inflate_by(step: int, data: bytes) -> tuple[bytes, str | None]:
         for start in range(0, len(data), step):
             text += inflater.decompress(data[start : start + step], MOST_BYTES - len(text) + 1)
             if len(text) > MOST_BYTES or inflater.unconsumed_tail:
-                return bytes(text[:0]), f"it unpacks to more than {MOST_BYTES} bytes"
+                return bytearray(), f"it unpacks to more than {MOST_BYTES} bytes"
     except zlib.error as error:
         if step != _FINE_BYTES:
             raise
-        return bytes(text), f"the compressed data is damaged here ({error})"
+        return text, f"the compressed data is damaged here ({error})"
     if not inflater.eof:
-        return bytes(text), "the compressed data ends early"
+        return text, "the compressed data ends early"
     if inflater.unused_data:
-        return bytes(text), "there are bytes after the end of the compressed data"
-    return bytes(text), None
+        return text, "there are bytes after the end of the compressed data"
+    return text, None
 
 
-def _take(trace: Trace, number: int, row: bytes) -> bool:
+def _take(trace: Trace, number: int, row: bytearray) -> bool:
     """Append one line; False when nothing after it can be trusted."""
     try:
         line = json.loads(row.decode())

@@ -225,7 +225,7 @@ const REASONS_ZH = [
   ["is a link", "是链接"],
   ["cannot be read: {}", "无法读取：{1}"],
   ["has {#} bytes, more than {#}", "有 {1} 字节，超过 {2}"],
-  ["has more than {#} bytes", "超过 {1} 字节"],
+  ["grows while it is read", "在读取过程中变长"],
   ["is no wav: {#} bytes", "不是 wav：{1} 字节"],
   ["is no plain mono PCM16 wav (header, bytes 0-43)", "不是普通的单声道 PCM16 wav（文件头，第 0–43 字节）"],
   ["has {#} samples a second", "每秒有 {1} 个采样"],
