@@ -178,6 +178,15 @@ def test_the_rates_under_other_definitions_are_shown_beside_the_stated_one(page,
     browser.find_element(By.ID, "language").click()
 
 
+def test_without_the_primary_endpoint_another_rate_is_chosen(page):
+    browser = page("index.html")
+    chosen = browser.execute_script(
+        "data.sensitivity = data.sensitivity.filter((r) => r.metric === 'h11_responded');"
+        "fillSensitivity(); return document.getElementById('sensitivity-metric').value;"
+    )
+    assert chosen == "h11_responded"
+
+
 def test_keys_move_through_the_table_and_open_a_sample(page, world):
     browser = page("index.html#model=talker")
     browser.find_element(By.TAG_NAME, "body").send_keys("jj")

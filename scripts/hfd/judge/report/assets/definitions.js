@@ -22,7 +22,9 @@ const stated = () => `${t("definition")}: ${definitionText(data.statistics.defin
 
 function fillSensitivity() {
   const keys = METRIC_ORDER.filter((key) => data.sensitivity.some((row) => row.metric === key));
-  const chosen = keys.includes($("sensitivity-metric").value) ? $("sensitivity-metric").value : data.statistics.primary;
+  // Without hesitation samples the primary endpoint has no row.
+  const wanted = [$("sensitivity-metric").value, data.statistics.primary, keys[0]];
+  const chosen = wanted.find((key) => keys.includes(key)) ?? "";
   $("sensitivity-metric").replaceChildren(...keys.map((key) => element("option", { value: key }, metricName(key))));
   $("sensitivity-metric").value = chosen;
 }
