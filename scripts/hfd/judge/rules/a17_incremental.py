@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hfd.judge.measurement_card import growth_estimate
-from hfd.judge.rules.rule import Rule, SetCase
+from hfd.judge.rules.rule import FEWEST, Rule, SetCase
 from hfd.judge.verdict import Verdict, failed, passed, unknown
 
 REBUILT = 0.6
@@ -21,8 +21,8 @@ def of_model(case: SetCase, samples: Verdict) -> Verdict:
     if found is None:
         return unknown("too few listening units, or too short files, to see how the cost grows")
     text = f"cost of a listening unit grows with the power {found.value:.2f} of the past"
-    if found.low is None or found.high is None:
-        return unknown(f"{text} in one sample alone: too few to say", growth=found.value)
+    if found.low is None or found.high is None or found.n < FEWEST:
+        return unknown(f"{text} in {found.n} samples: too few to say", growth=found.value)
     text += f" (95 % interval {found.low:.2f} to {found.high:.2f}, {found.n} samples)"
     if found.low > REBUILT:
         return failed(f"{text}: all that came before is computed anew", growth=found.value)
@@ -37,6 +37,6 @@ RULE = Rule(
     "Is each unit computed on top of what came before, not everything anew?",
     "the compute of listening units does not grow in proportion to the media before them (virtual "
     "clock; slope of log compute over log past: its 95 % interval above "
-    f"{REBUILT} fails, below {INCREMENTAL} passes)",
+    f"{REBUILT} fails, below {INCREMENTAL} passes, over at least {FEWEST} samples)",
     of_model=of_model,
 )

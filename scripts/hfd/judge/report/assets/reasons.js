@@ -273,7 +273,7 @@ const REASONS_ZH = [
   ["a server's compute per unit cannot be seen from outside", "从外部看不到服务器每个单元的计算"],
   ["too few listening units, or too short files, to see how the cost grows", "倾听单元太少或文件太短，看不出代价如何增长"],
   ["cost of a listening unit grows with the power {#} of the past", "倾听单元的代价按历史的 {1} 次幂增长"],
-  ["{} in one sample alone: too few to say", "{1}，但只有一个样本：太少，无法断言"],
+  ["{} in {#} samples: too few to say", "{1}，但只有 {2} 个样本：太少，无法断言"],
   ["{} (95 % interval {#} to {#}, {#} samples)", "{1}（95% 区间 {2} 至 {3}，{4} 个样本）"],
   ["{}: all that came before is computed anew", "{1}：之前的一切都在重算"]
 ];
