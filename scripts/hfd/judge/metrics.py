@@ -280,7 +280,7 @@ def abrupt_end(pcm: np.ndarray, rate: int) -> bool | None:
     frame = round(0.03 * rate)
     if not pcm.any():
         return None
-    sounding = pcm[: np.flatnonzero(pcm)[-1] + 1].astype(np.float64)
+    sounding = pcm[: len(pcm) - (pcm[::-1] != 0).argmax()].astype(np.float64)
     frames = sounding[len(sounding) % frame :].reshape(-1, frame)
     if not len(frames):
         return None

@@ -291,7 +291,8 @@ def _times_digest(trace: Trace) -> str | None:
 
 def sound_digest(pcm: np.ndarray) -> str | None:
     """SHA-256 of the sound between its first and last sample that is not zero."""
-    sounding = np.flatnonzero(pcm)
-    if not len(sounding):
+    sounding = pcm != 0
+    if not sounding.any():
         return None
-    return hashlib.sha256(pcm[sounding[0] : sounding[-1] + 1].tobytes()).hexdigest()
+    first, last = sounding.argmax(), len(pcm) - sounding[::-1].argmax()
+    return hashlib.sha256(pcm[first:last].tobytes()).hexdigest()

@@ -116,13 +116,15 @@ def detect(pcm: np.ndarray, rate: int) -> Detection:
 
 def onsets(pcm: np.ndarray, rate: int, segments: list[Interval]) -> Onsets:
     """The first sample that is not zero, the first above -60 dBFS, the first speech."""
-    nonzero = np.flatnonzero(pcm)
-    heard = np.flatnonzero(audible(pcm))
     return Onsets(
-        float(nonzero[0] / rate) if len(nonzero) else None,
-        float(heard[0] / rate) if len(heard) else None,
-        segments[0].start if segments else None,
+        _first(pcm != 0, rate), _first(audible(pcm), rate), segments[0].start if segments else None
     )
+
+
+def _first(found: np.ndarray, rate: int) -> float | None:
+    """Seconds before the first sample that is true."""
+    at = int(found.argmax()) if len(found) else 0
+    return at / rate if len(found) and found[at] else None
 
 
 def sound_starts(pcm: np.ndarray, rate: int) -> list[float]:
