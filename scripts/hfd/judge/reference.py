@@ -13,7 +13,7 @@ import numpy as np
 from hfd.data.adapter import Adapter, read_adapter
 from hfd.data.compiled_tracks import read_sound
 from hfd.data.manifest import Sample
-from hfd.data.media import open_media
+from hfd.data.media import find_video_stream, open_media
 from hfd.errors import HfdError
 from hfd.files import read_json, sha256_file
 from hfd.judge.intervals import Interval
@@ -77,8 +77,9 @@ def read_reference(sample: Sample, checks: Path | None) -> Reference:
 
 def _read_frames(video: Path) -> tuple[bytes, ...]:
     with open_media(video) as container:
-        container.streams.video[0].thread_type = "NONE"
-        return tuple(video_frame_digest(frame) for frame in container.decode(video=0))
+        stream = find_video_stream(container, video)
+        stream.thread_type = "NONE"
+        return tuple(video_frame_digest(frame) for frame in container.decode(stream))
 
 
 def reference_or_why(sample: Sample | None, checks: Path | None) -> Reference | str:

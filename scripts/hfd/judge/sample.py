@@ -79,8 +79,12 @@ def audit_sample(
     policy: Policy,
     store: Path | None = None,
     transcripts: Transcripts = NOTHING_HEARD,
+    measured: bool = True,
 ) -> Record:
-    """Read, check and measure one result folder; `store` is the worker's own copy of it."""
+    """Read, check and measure one result folder; `store` is the worker's own copy of it.
+
+    Without `measured` the record holds what rules ask for, and neither metrics nor a drawing.
+    """
     folder = read_folder(path)
     if reference is not None and folder.result.usable:
         ends = [event.end for event in reference.adapter.events] if reference.adapter else []
@@ -98,8 +102,10 @@ def audit_sample(
     answer = answer_of(folder, segments)
     question = reference.question if reference else None
     shared = sessions_of(folder) > 1
-    values = measure(answer, folder, reference, transcripts)
-    under = other_values(detection, answer, question) if question else {}
+    values, under = {"speech_s": _speech_s(answer)}, {}
+    if measured:
+        values = measure(answer, folder, reference, transcripts)
+        under = other_values(detection, answer, question) if question else {}
     if shared:
         values = without_times(values)
         under = without_other_times(under)
@@ -111,7 +117,7 @@ def audit_sample(
         reason="",
         verdicts=verdicts,
         metrics=values,
-        drawing=_drawing(folder, answer),
+        drawing=_drawing(folder, answer) if measured else {},
         facts=_facts(folder, segments, reference) | {"under": under},
     )
 
@@ -182,9 +188,13 @@ def measure(
         f"onset_{name}_s": value
         for name, value in asdict(onsets(pcm, answer.rate, list(answer.segments))).items()
     }
-    values["speech_s"] = sum(part.length for part in answer.segments)
+    values["speech_s"] = _speech_s(answer)
     heard = transcripts.heard.get(folder.wav_sha or "")
     return values | compared(turns_of(folder.trace, folder.chunks), answer.segments, heard)
+
+
+def _speech_s(answer: Answer) -> float:
+    return sum(part.length for part in answer.segments)
 
 
 def _stale(answer: Answer, reference: Reference) -> float | None:

@@ -52,9 +52,9 @@ def compared(
     rate = _rate(turns, speech)
     values["h21_han_per_s" if han > latin else "words_per_s"] = rate
     believed = heard is not None and heard["avg_logprob"] >= LOWEST_LOGPROB
-    said = [(normalised(turn.text), turn.cut) for turn in turns]
     if not believed or heard is None or not latin or han > MOST_HAN * (latin + han):
         return values
+    said = [(normalised(turn.text), turn.cut) for turn in turns]
     got = normalised(heard["text"])
     wer, counted = heard_share(said, got)
     if counted:

@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from hfd.data.manifest import Sample
@@ -171,14 +171,15 @@ def _folders(root: Path, samples: list[Sample]) -> Iterator[tuple[Path, Sample |
 
 
 def _verify(job: _Job, work: tuple[Path, Sample | None]) -> Record:
-    """A sample's record, without what only the report draws."""
+    """A sample's record, without what only the report shows."""
     folder, sample = work
     task = sample.task if sample else ""
     if not folder.is_dir():
         return absent("", folder.name, task, None)
     reference = reference_or_why(sample, None)
-    record = judged_or_not(folder, "", task, reference, job.policy, transcripts=job.transcripts)
-    return replace(record, drawing={})
+    return judged_or_not(
+        folder, "", task, reference, job.policy, transcripts=job.transcripts, measured=False
+    )
 
 
 def _place(item: dict) -> str:
