@@ -2,7 +2,8 @@
 
 slurmctld, slurmd, slurmdbd, MariaDB and munge run as root on 127.0.0.1. Their configuration lies in
 a folder of their own; links in /etc/slurm point there while they run: jobs find it nowhere else. A
-Slurm that is configured there already is not touched: the test refuses.
+Slurm that is configured there already is not touched: the test refuses. What a test run that was
+killed has left there is taken away.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ GPUS = 4
 ETC = Path("/etc/slurm")
 CONFIGURATION = ("slurm.conf", "slurmdbd.conf", "gres.conf", "cgroup.conf")
 ACCOUNT = "project"
+OWNER = "owner.pid"
+"""In a test cluster's folder: the process whose cluster it is."""
 
 SLURM_CONF = """
 ClusterName=tiny
@@ -194,10 +197,13 @@ class Cluster:
 
     def _link_configuration(self) -> None:
         ETC.mkdir(exist_ok=True)
+        if left := _left_by_a_killed_run():
+            left.stop()
+        (self.folder / OWNER).write_text(str(os.getpid()))
         for name in CONFIGURATION:
             link = ETC / name
             assert not link.exists(), f"{link}: this machine has a Slurm of its own"
-            link.unlink(missing_ok=True)  # left by a test run that was killed
+            link.unlink(missing_ok=True)  # its folder is gone
             link.symlink_to(self.folder / name)
 
     def _start_munge(self) -> None:
@@ -244,3 +250,12 @@ class Cluster:
             time.sleep(0.5)
         logs = [p.read_text()[-2000:] for p in self.folder.glob("*.log")]
         raise AssertionError(f"{command}: {done.stdout}{done.stderr}" + "\n".join(logs))
+
+
+def _left_by_a_killed_run() -> Cluster | None:
+    """The test cluster that /etc/slurm belongs to, if the process that made it is gone."""
+    link = ETC / CONFIGURATION[0]
+    owner = link.readlink().parent / OWNER if link.is_symlink() else None
+    if owner is None or not owner.is_file() or psutil.pid_exists(int(owner.read_text())):
+        return None
+    return Cluster(owner.parent)
