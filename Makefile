@@ -152,6 +152,7 @@ bench-tts: .venv-tts/done
 
 bench-roma: .venv-roma/done demo ## ROMA's steps on this machine's GPU, eager and accelerated in one run
 	.venv-roma/bin/python benchmarks/roma_steps.py
+	.venv-roma/bin/python benchmarks/roma_memory.py
 	.venv-roma/bin/python benchmarks/roma_sessions.py
 
 bench-minicpmo: ## MiniCPM-o's plain and captured loop on this machine's GPU, random weights (HFD_PEERS)

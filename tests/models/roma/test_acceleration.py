@@ -35,14 +35,27 @@ def failing(parts, monkeypatch):
     return make
 
 
-def test_too_little_memory_names_the_setting_and_runs_nothing_slower(failing):
-    made, steps = failing(torch.OutOfMemoryError, "CUDA out of memory. Tried to allocate 9 GiB")
+@pytest.mark.parametrize("kind", [torch.OutOfMemoryError, RuntimeError])
+def test_too_little_memory_names_the_setting_and_runs_nothing_slower(failing, kind):
+    """torch's own error, and what kernels and libraries say in plain ones."""
+    made, steps = failing(kind, "CUDA out of memory. Tried to allocate 9 GiB")
     with pytest.raises(HfdError, match=r"is 90 s; .*allocate 9 GiB.*2.0 of 24.0 GB") as told:
         steps()
     assert told.value.field == "settings.max_media_s"
     del told
     gc.collect()
     assert made[0]() is None, "what the failed attempt took is still held"
+
+
+def test_lack_of_memory_is_seen_behind_the_error_of_an_ended_capture():
+    try:
+        try:
+            raise RuntimeError("CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate")
+        finally:
+            raise RuntimeError("operation failed due to a previous error during capture")
+    except RuntimeError as error:
+        assert "ALLOC_FAILED" in (acceleration.lack_of_memory(error) or "")
+    assert acceleration.lack_of_memory(RuntimeError("device-side assert")) is None
 
 
 def test_what_cannot_be_captured_runs_plainly_and_says_so(failing, capsys):

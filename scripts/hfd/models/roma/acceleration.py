@@ -20,6 +20,8 @@ from hfd.models.roma.steps_graphs import GraphSteps
 
 UNSUPPORTED = ("operation not permitted when stream is capturing", "capture is not supported")
 """What CUDA and torch say where an operation cannot be captured."""
+NO_MEMORY = ("out of memory", "ALLOC_FAILED")
+"""What CUDA, triton and CUDA's libraries say where memory is lacking."""
 
 
 def make_steps(parts: Parts, settings: Settings) -> Steps:
@@ -48,8 +50,9 @@ def make_steps(parts: Parts, settings: Settings) -> Steps:
         steps = EagerSteps(parts, settings)
         steps.warm_up()
         return steps
-    except torch.OutOfMemoryError as error:
-        reason = str(error).splitlines()[0]
+    except RuntimeError as error:
+        if not (reason := lack_of_memory(error)):
+            raise
     give_back(parts.device)
     free, total = torch.cuda.mem_get_info(parts.device)
     raise HfdError(
@@ -58,6 +61,22 @@ def make_steps(parts: Parts, settings: Settings) -> Steps:
         field="settings.max_media_s",
         remedy="Lower it to the longest file there is (about 1 GB a minute), or free the card",
     )
+
+
+def lack_of_memory(error: BaseException) -> str | None:
+    """The first line that says that memory was lacking, or None if it was not.
+
+    torch's own error, or what a library, the driver or the compiler of kernels says; an error while
+    a capture is ended hides the one that ended it.
+    """
+    while True:
+        text = str(error)
+        if isinstance(error, torch.OutOfMemoryError) or any(w in text for w in NO_MEMORY):
+            return text.splitlines()[0]
+        before = error.__cause__ or error.__context__
+        if before is None:
+            return None
+        error = before
 
 
 def wanted_steps(settings: Settings, device: torch.device) -> str:
@@ -73,10 +92,8 @@ def _graphs(parts: Parts, settings: Settings) -> GraphSteps | str:
         captured = parts.device.type == "cuda"
         steps = GraphSteps(parts, settings, captured, fused=captured and kernels_can_be_made())
         steps.warm_up()
-    except torch.OutOfMemoryError:
-        raise
     except RuntimeError as error:
-        if not any(words in str(error) for words in UNSUPPORTED):
+        if lack_of_memory(error) or not any(words in str(error) for words in UNSUPPORTED):
             raise
         return str(error).splitlines()[0]
     return steps
