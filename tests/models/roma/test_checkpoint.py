@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers import Qwen2_5OmniConfig
 
 from hfd.errors import HfdError
 from hfd.models.packages import Packages, compare_packages
 from hfd.models.roma import checkpoint
 from hfd.models.roma import snapshot as snapshots
+from hfd.models.roma.capacity import memory_need
 from hfd.models.roma.prompt import STREAMING_MIX, TextStream, make_turns
 from hfd.models.roma.settings import parse_settings
 
@@ -327,3 +329,15 @@ def test_characters_leave_whole(parts):
     broken = TextStream(parts.tokenizer)
     half = parts.tokenizer.encode("好", add_special_tokens=False)[0]
     assert broken.add(half) == "" and broken.end() == "\ufffd"
+
+
+@pytest.mark.parametrize(
+    ("media_s", "sessions", "reserved_gb"),
+    [(60, 1, 30.8), (300, 1, 34.3), (600, 1, 38.1), (60, 4, 35.6), (60, 8, 45.4)],
+)
+def test_the_memory_asked_for_is_what_a_gpu_took(parts, media_s, sessions, reserved_gb):
+    """Peaks of docs/performance.md, of weights of 22.5 GB: neither less nor much more is wanted."""
+    settings = parse_settings({"model_path": "unused", "max_media_s": media_s})
+    turns = make_turns(parts.tokenizer, None)
+    need = memory_need(Qwen2_5OmniConfig(), settings, turns, 2, sessions) / 1e9
+    assert reserved_gb <= 22.5 + need <= 1.2 * reserved_gb

@@ -39,7 +39,7 @@ def load_parts(settings: Settings) -> GanderParts:
     problems += loader.memory_problems(device, settings.min_free_gpu_gb)
     checkpoint.refuse(settings, problems)
     loader.use_own_module_cache()
-    torch.backends.cudnn.deterministic = True
+    loader.use_repeatable_kernels()
     package = import_package(release.package)
     torch.manual_seed(loader.LOAD_SEED)
     arguments = package["mcpmft.args"].ModelArguments(

@@ -64,6 +64,16 @@ def load_parts(settings: Settings) -> Parts:
     return make_parts(settings, snapshot, model, checkpoint.weights_hash(snapshot))
 
 
+def use_repeatable_kernels() -> None:
+    """Of cuDNN's convolutions some, and its attention, add up in any order otherwise.
+
+    With that attention upstream's loop in bfloat16 wrote other words at each repeat on an H200, and
+    took longer (docs/performance.md).
+    """
+    torch.backends.cudnn.deterministic = True
+    torch.backends.cuda.enable_cudnn_sdp(False)
+
+
 def make_parts(
     settings: Settings, snapshot: Snapshot, model: Any, weights: tuple[str | None, str]
 ) -> Parts:
@@ -78,7 +88,7 @@ def make_parts(
         HfdError: the code lacks what the runner calls.
     """
     device = model.device
-    torch.backends.cudnn.deterministic = True  # some convolutions add up in any order otherwise
+    use_repeatable_kernels()
     window = unset_windows(model)
     torch.manual_seed(LOAD_SEED)
     duplex = model.as_duplex(**_duplex_arguments(settings))

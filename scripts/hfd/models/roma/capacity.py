@@ -23,6 +23,8 @@ IN_FLIGHT = 2
 """Codes launched ahead of the code that is read, so that a GPU never waits for the stop test."""
 WORK_BYTES = 7.5e9
 """What graphs and their scratch memory took beside weights and caches (docs/performance.md)."""
+FURTHER_BYTES = 1.2e9
+"""The same for each session after the first: most scratch memory is used again by the next."""
 
 
 @dataclass(frozen=True)
@@ -119,10 +121,13 @@ def most_positions(config: Any) -> int:
     )
 
 
-def memory_need(config: Any, settings: Settings, turns: Turns, number_bytes: int) -> float:
-    """Bytes that a session takes on a GPU beside the weights: they follow `max_media_s`."""
+def memory_need(
+    config: Any, settings: Settings, turns: Turns, number_bytes: int, sessions: int
+) -> float:
+    """Bytes that sessions take on a GPU beside the weights: they follow `max_media_s`."""
     context = context_slots(settings, turns, most_positions(config))
-    return WORK_BYTES + cache_bytes(config, context, speech_slots(settings), number_bytes)
+    caches = cache_bytes(config, context, speech_slots(settings), number_bytes)
+    return WORK_BYTES + (sessions - 1) * FURTHER_BYTES + sessions * caches
 
 
 def cache_bytes(config: Any, context: int, speech: int, number_bytes: int) -> int:

@@ -242,7 +242,7 @@ def memory_problems(settings: Settings, folder: Path, sessions: int = 1) -> list
         size = pick_dtype(settings.dtype, device).itemsize
         turns = make_turns(tokenizer, settings.system_prompt)
         weights = loaded_bytes(read_shapes(folder)[0], size)
-        need = (weights + sessions * memory_need(config, settings, turns, size)) / 1e9
+        need = (weights + memory_need(config, settings, turns, size, sessions)) / 1e9
     free, total = torch.cuda.mem_get_info(device)
     if free >= need * 1e9:
         return []
