@@ -102,30 +102,33 @@ def _broken(message: str, line: int | None = None) -> Finding:
     return Finding("A4", TRACE, message, line)
 
 
-def _inflate(data: bytes) -> tuple[bytearray, str | None]:
+def _inflate(data: bytes) -> tuple[bytes, str | None]:
     """Unzip as far as the bytes and the bound allow, so that damage can be named by its line."""
     with suppress(zlib.error):
         return _inflate_by(_COARSE_BYTES, data)
     return _inflate_by(_FINE_BYTES, data)
 
 
-def _inflate_by(step: int, data: bytes) -> tuple[bytearray, str | None]:
+def _inflate_by(step: int, data: bytes) -> tuple[bytes, str | None]:
     """Unzip in steps of so many bytes; in fine ones damage keeps only what comes after it.
 
     Raises:
         zlib.error: the data is damaged, and the steps are not fine.
     """
     inflater = zlib.decompressobj(wbits=31)
-    text = bytearray()
+    pieces: list[bytes] = []  # a bomb is never moved to where there is more room
+    left = MOST_BYTES
     try:
         for start in range(0, len(data), step):
-            text += inflater.decompress(data[start : start + step], MOST_BYTES - len(text) + 1)
-            if len(text) > MOST_BYTES or inflater.unconsumed_tail:
-                return bytearray(), f"it unpacks to more than {MOST_BYTES} bytes"
+            pieces.append(inflater.decompress(data[start : start + step], left + 1))
+            left -= len(pieces[-1])
+            if left < 0 or inflater.unconsumed_tail:
+                return b"", f"it unpacks to more than {MOST_BYTES} bytes"
     except zlib.error as error:
         if step != _FINE_BYTES:
             raise
-        return text, f"the compressed data is damaged here ({error})"
+        return b"".join(pieces), f"the compressed data is damaged here ({error})"
+    text = b"".join(pieces)
     if not inflater.eof:
         return text, "the compressed data ends early"
     if inflater.unused_data:
@@ -133,7 +136,7 @@ def _inflate_by(step: int, data: bytes) -> tuple[bytearray, str | None]:
     return text, None
 
 
-def _take(trace: Trace, number: int, row: bytearray) -> bool:
+def _take(trace: Trace, number: int, row: bytes) -> bool:
     """Append one line; False when nothing after it can be trusted."""
     try:
         line = json.loads(row.decode())
