@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from statsmodels.stats.inter_rater import cohens_kappa
 
 from hfd.data.fields import kind
 from hfd.errors import HfdError
@@ -243,6 +242,8 @@ def _kappa(pairs: Sequence[tuple[str, str]]) -> dict[str, float | None]:
     used = [turn for turn in TURNS if any(turn in pair for pair in pairs)]
     if len(used) < 2:
         return {"kappa": None, "kappa_low": None, "kappa_high": None}
+    from statsmodels.stats.inter_rater import cohens_kappa  # takes seconds to import
+
     table = np.zeros((len(used), len(used)))
     for a, b in pairs:
         table[used.index(a), used.index(b)] += 1

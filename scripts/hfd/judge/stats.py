@@ -1,5 +1,8 @@
 """Intervals and tests for the tables, on scipy and statsmodels; every draw has a fixed seed.
 
+Their large parts are imported where they are used: they take seconds, which an audit of few samples
+and every `verify_results.py` would spend for nothing.
+
 Samples that share a source (one video, one speaker) are not independent: intervals and tests draw
 and flip whole *clusters*. Without such a name each sample is its own cluster.
 """
@@ -9,12 +12,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
-from scipy import optimize
-from scipy import stats as scipy_stats
-from statsmodels.stats.multitest import multipletests
-from statsmodels.stats.proportion import proportion_confint
 
 ALPHA = 0.05
 POWER = 0.8
@@ -26,6 +26,7 @@ The smallest p is 2 in so many: corrected over five models' 250 tests it must be
 """
 
 
+_NORMAL = NormalDist()
 _BATCH = 1000  # flips in memory at a time
 _CELLS = 1_000_000  # draws times values in memory at a time
 
@@ -48,8 +49,10 @@ def wilson(hits: int, n: int) -> Estimate | None:
     """A rate with Wilson's 95 % interval; None without samples."""
     if not n:
         return None
-    low, high = proportion_confint(hits, n, alpha=ALPHA, method="wilson")
-    return Estimate(hits / n, max(0.0, float(low)), min(1.0, float(high)), n)
+    share, z = hits / n, _NORMAL.inv_cdf(1 - ALPHA / 2)
+    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
+    half = z * math.sqrt(share * (1 - share) / n + (z / (2 * n)) ** 2) / (1 + z * z / n)
+    return Estimate(share, max(0.0, middle - half), min(1.0, middle + half), n)
 
 
 def rate(hits: Sequence[bool], clusters: Sequence[str]) -> Estimate | None:
@@ -126,14 +129,16 @@ def sign_flip(differences: Sequence[float] | np.ndarray, clusters: Sequence[str]
     The signs of whole clusters are flipped together; the statistic is the sum of all differences.
     1.0 where no pair differs.
     """
+    from scipy import stats
+
     data = np.asarray(differences, float)
     sums = np.array([data[rows].sum() for rows in _members(clusters)])
     sums = sums[sums != 0]  # their sign says nothing
     if not len(sums):
         return 1.0
     if np.all(np.abs(sums) == abs(sums[0])):  # yes/no values: the flips are a binomial (McNemar)
-        return float(scipy_stats.binomtest(int((sums > 0).sum()), len(sums)).pvalue)
-    found = scipy_stats.permutation_test(
+        return float(stats.binomtest(int((sums > 0).sum()), len(sums)).pvalue)
+    found = stats.permutation_test(
         (sums,),
         lambda drawn, axis: np.sum(drawn, axis=axis),
         permutation_type="samples",
@@ -165,6 +170,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
     """Holm's adjusted p values, in the given order."""
     if not p_values:
         return []
+    from statsmodels.stats.multitest import multipletests
+
     return [float(p) for p in multipletests(p_values, alpha=ALPHA, method="holm")[1]]
 
 
@@ -181,7 +188,9 @@ def detectable_difference(n: int, discordant: float) -> float | None:
     """
     if n < 2 or discordant <= 0:
         return None
-    alpha, power = scipy_stats.norm.ppf([1 - ALPHA / 2, POWER])
+    from scipy.optimize import brentq
+
+    alpha, power = _NORMAL.inv_cdf(1 - ALPHA / 2), _NORMAL.inv_cdf(POWER)
 
     def missing(difference: float) -> float:
         spread = math.sqrt(max(discordant - difference**2, 0.0))
@@ -189,7 +198,7 @@ def detectable_difference(n: int, discordant: float) -> float | None:
 
     if missing(discordant) < 0:
         return None
-    return float(optimize.brentq(missing, 0.0, discordant))
+    return float(brentq(missing, 0.0, discordant))
 
 
 def restricted(value: float | None, horizon: float) -> float:
@@ -212,7 +221,9 @@ def _estimate(value: float, draws: np.ndarray, n: int, clusters: int) -> Estimat
     """
     if clusters < 2:
         return Estimate(value, None, None, n)
-    t = scipy_stats.t.ppf(1 - ALPHA / 2, clusters - 1) * math.sqrt(clusters / (clusters - 1))
-    share = float(scipy_stats.norm.cdf(-t))
+    from scipy.special import stdtrit
+
+    t = float(stdtrit(clusters - 1, 1 - ALPHA / 2)) * math.sqrt(clusters / (clusters - 1))
+    share = _NORMAL.cdf(-t)
     low, high = np.quantile(draws, [share, 1 - share])
     return Estimate(value, float(low), float(high), n)

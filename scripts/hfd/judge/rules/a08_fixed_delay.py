@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.stats import binom
 
 from hfd.judge.definitions import STATED
 from hfd.judge.rules.rule import ALMOST_NEVER, FEWEST, Rule, SetCase
@@ -74,10 +73,12 @@ def _after_question(answers: Sequence[tuple[Record, float]]) -> str | None:
         return f"{delays.mean():.3f} s after the question's end ({told}, n={len(delays)})"
     if least < BIN_S:
         return None
+    from scipy.special import bdtrc  # the upper tail of a binomial; slow to import
+
     likely = min(1.0, 1.5 * BIN_S / (least * 12**0.5))
     bins = Counter(np.floor(delays / BIN_S).astype(int).tolist())
     bin_, count = bins.most_common(1)[0]
-    chance = len(bins) * float(binom.sf(count - 1, len(delays), likely))
+    chance = len(bins) * float(bdtrc(count - 1, len(delays), likely))
     if count > 0.5 * len(delays) and chance < ALMOST_NEVER:
         share = f"{count} of {len(delays)} samples"
         return f"{bin_ * BIN_S:.2f} s after the question's end in {share}"

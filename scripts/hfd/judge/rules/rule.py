@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.stats import poisson_binom
 
 from hfd.judge import stats
 from hfd.judge.findings import Finding
@@ -153,6 +152,8 @@ def over_set(
     """
     if not suspects:
         return None
+    from scipy.stats import poisson_binom  # takes seconds to import, and is seldom needed
+
     share = stats.wilson(len(suspects), judged)
     assert share is not None
     rates = [honest_rate] * judged if isinstance(honest_rate, float) else honest_rate
