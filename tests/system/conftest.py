@@ -12,6 +12,7 @@ from tests.system.scene import NAMES, Scene, Table
 from tests.workflow.desk import REPO, Desk
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """There is one Slurm: its tests follow each other, those that need none run beside them."""
     for item in items:
