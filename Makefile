@@ -7,7 +7,7 @@ BIN := .venv/bin
 # Byte code is written when a module is first imported, not for all of torch beforehand.
 INSTALL := pip install --quiet --no-compile
 
-.PHONY: help demo demo-roma demo-minicpmo test test-light test-heavy test-peers test-system lint bench bench-gpu bench-roma bench-tts bench-minicpmo clean
+.PHONY: help demo demo-roma demo-minicpmo test test-light test-heavy test-peers test-system test-slurm test-browser lint bench bench-gpu bench-roma bench-tts bench-minicpmo clean
 
 help:
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
@@ -136,7 +136,14 @@ test-peers: .venv/dev.done .venv-peers/done .venv-realtime/test.done ## HFD_PEER
 
 test-system: .venv-slurm/done .venv-roma/done ## faults on a real Slurm of one node; needs root and Debian packages
 	tests/system/install.sh
-	.venv-slurm/bin/python -m pytest -n $(CORES) --dist loadgroup --durations 15 -m system tests/system tests/judge tests/test_environments.py
+	$(MAKE) --jobs $(CORES) --output-sync test-slurm test-browser
+
+# There is one Slurm: its tests follow each other in one process.
+test-slurm: .venv-slurm/done .venv-roma/done
+	.venv-slurm/bin/python -m pytest --durations 15 -m system tests/system
+
+test-browser: .venv-slurm/done
+	.venv-slurm/bin/python -m pytest --durations 15 -m system tests/judge tests/test_environments.py
 
 bench: .venv/dev.done demo ## what the workflow itself costs, and the audit of 5 x 1024 copies of the demo
 	$(BIN)/python benchmarks/reader.py

@@ -12,14 +12,6 @@ from tests.system.scene import NAMES, Scene, Table
 from tests.workflow.desk import REPO, Desk
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """There is one Slurm: its tests follow each other, those that need none run beside them."""
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("slurm"))
-
-
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory):
     made = Cluster(tmp_path_factory.mktemp("slurm"))
