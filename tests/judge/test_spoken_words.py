@@ -17,6 +17,7 @@ LONG = "I can see a man in a red coat who walks along the river with two small d
         ("21 of 1,024", "twenty one of one thousand twenty four"),
         ("In 1996, 3.5 %", "in nineteen ninety six three point five percent"),
         ("It costs $5 & more.", "it costs five dollars and more"),
+        ("1.50 in 2000, 1905", "one point five zero in two thousand nineteen oh five"),
         ("Mr. Brown, the 21st", "mister brown the twenty first"),
     ],
 )

@@ -6,10 +6,10 @@ What was written ("21 km, 3.5 %, Anne") and what a recogniser heard ("twenty one
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Sequence
-from typing import Any
+
+from num2words import num2words
 
 from hfd.judge.metrics import HAN
 
@@ -34,6 +34,7 @@ _SHORT = {
     "metres": "meters",
 }
 _NUMBER = re.compile(r"([$€£])?\s?(\d[\d,]*(?:\.\d+)?)(st|nd|rd|th)?\b")
+_DIGIT = re.compile(r"\d")
 _YEARS = range(1100, 2100)
 _MOST_DIGITS = 15
 
@@ -57,21 +58,18 @@ def _number(match: re.Match[str]) -> str:
     digits = digits.replace(",", "")
     if len(digits) > _MOST_DIGITS:
         return " ".join(digits)
-    if ordinal:
-        spoken = _speller().number_to_words(_speller().ordinal(digits))
-    elif len(digits) == 4 and int(digits) in _YEARS and not money:
-        spoken = _speller().number_to_words(digits, group=2)
+    whole, _, decimals = digits.partition(".")
+    if decimals:
+        spoken = f"{num2words(int(whole))} point {' '.join(decimals)}"
+    elif ordinal:
+        spoken = num2words(int(whole), to="ordinal")
+    elif len(whole) == 4 and int(whole) in _YEARS and not money:
+        spoken = num2words(int(whole), to="year")
     else:
-        spoken = _speller().number_to_words(digits)
-    spelt = re.sub(r"\W+", " ", str(spoken)).replace(" and ", " ")
+        spoken = num2words(int(whole))
+    spelt = _DIGIT.sub(lambda digit: num2words(int(digit[0])), spoken)
+    spelt = re.sub(r"\W+", " ", spelt).replace(" and ", " ")
     return f" {spelt} {_MONEY[money] if money else ''} "
-
-
-@functools.cache
-def _speller() -> Any:
-    import inflect  # takes 2 s of compute, and few texts hold numbers
-
-    return inflect.engine()
 
 
 def sounds_alike(first: str, second: str) -> bool:
