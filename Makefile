@@ -85,9 +85,10 @@ lint: .venv/dev.done
 LIGHT := not heavy and not system and not gpu and not peers
 STEALING := --dist worksteal --durations 20
 
-# Tests that measure real time mostly wait: they run among themselves, more of them at once.
+# One process more than cores, as tests wait for Snakemake now and then. Those that measure real time
+# mostly wait: they run among themselves, more of them at once.
 test-light: .venv/dev.done .venv-kubernetes/done
-	$(BIN)/python -m pytest -n $(CORES) $(STEALING) -m "not realtime and $(LIGHT)"
+	$(BIN)/python -m pytest -n $$(($(CORES) + 1)) $(STEALING) -m "not realtime and $(LIGHT)"
 	$(BIN)/python -m pytest -n $$((2 * $(CORES))) $(STEALING) -m "realtime and $(LIGHT)"
 
 # Tests with torch run in their model's own environment.
