@@ -53,7 +53,6 @@ def test_every_pip_line_is_an_exact_pin_of_the_lock(name):
 
 
 @pytest.mark.system  # it asks the package index
-@pytest.mark.timeout(1800)  # an index that is slow today is no failure
 @pytest.mark.parametrize("name", ENVIRONMENTS)
 def test_pip_resolves_the_lock(name):
     # The TTS server's lock leaves out what only its package's demo needs (docs/aero.md).

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from hfd.data.manifest import read_manifest
+from tests.workflow.desk import HANGS_S
 
 from .conftest import Raw
 
@@ -33,7 +34,7 @@ class Flow:
         command = [sys.executable, "-m", "snakemake", "--snakefile", str(REPO / "Snakefile")]
         command += ["--directory", str(self.raw.root), "--cores", "2", "--configfile"]
         command += [str(REPO / "config/config.yaml"), str(REPO / "config/models.yaml"), "--"]
-        done = subprocess.run([*command, *targets], capture_output=True, text=True, timeout=200)
+        done = subprocess.run([*command, *targets], capture_output=True, text=True, timeout=HANGS_S)
         text = done.stdout + done.stderr
         counts = {name: int(n) for name, n in re.findall(r"^(\w+) +(\d+)$", text, re.M)}
         return done.returncode, text, counts

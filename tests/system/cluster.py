@@ -243,7 +243,7 @@ class Cluster:
 
     def _until(self, wanted: str, *command: str) -> None:
         """Repeat a command until it succeeds and prints `wanted`."""
-        for _ in range(120):
+        for _ in range(1200):
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode == 0 and wanted in done.stdout:
                 return

@@ -191,7 +191,7 @@ def in_hand(
 ) -> dict[str, Any]:
     """Wait for a worker with a sample (or this one) in hand, in none of the jobs `but`."""
     name = store.lease(sample).name if sample else "[!.]*.json"
-    for _ in range(600):
+    for _ in range(6000):
         for path in (store.folder / "leases").glob(name):
             try:
                 owner = json.loads(path.read_text())

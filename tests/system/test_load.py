@@ -26,7 +26,7 @@ def test_1024_samples_through_four_cards(cluster: Cluster, tmp_path):
     before, began = cluster.submissions(), time.monotonic()
     run = desk.start(f"results_{MODEL}", "--resources", "gpu=4", *FAST)
     main, cpu_s = psutil.Process(run.process.pid), 0.0
-    for _ in run.turns(every_s=0.5, timeout_s=600):
+    for _ in run.turns(every_s=0.5):
         cpu_s = sum(main.cpu_times()[:2]) if main.is_running() else cpu_s
     wall_s = time.monotonic() - began
     assert run.process.returncode == 0, run.log.read_text()[-3000:]

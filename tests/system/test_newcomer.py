@@ -13,7 +13,7 @@ import yaml
 
 from tests.system.cluster import ACCOUNT, Cluster
 from tests.system.scene import FAST
-from tests.workflow.desk import REPO, counts
+from tests.workflow.desk import HANGS_S, REPO, counts
 from tests.workflow.repository import clone_repository
 
 pytestmark = pytest.mark.system
@@ -42,7 +42,7 @@ def home(cluster: Cluster, demo_folder: Path, tmp_path_factory) -> Path:
 
 def _type(home: Path, *words: str, ok: bool = True, path: str = PATH) -> str:
     done = subprocess.run(
-        words, cwd=home, env=os.environ | {"PATH": path}, text=True, timeout=580,
+        words, cwd=home, env=os.environ | {"PATH": path}, text=True, timeout=HANGS_S,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     assert (done.returncode == 0) == ok, done.stdout

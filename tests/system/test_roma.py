@@ -89,7 +89,7 @@ def test_roma_on_the_demo_data_is_struck_three_times_in_one_run(home: Path, faul
     first = len(list((home / "results").glob("roma/*/result.json")))
     shards = len(read_plan(store.plan).shards)
     assert shards == 3
-    for _ in range(240):  # the third job goes on alone
+    for _ in range(2400):  # the third job goes on alone
         if (loads := _logged(home, "roma loaded in")) == shards:
             break
         time.sleep(0.5)

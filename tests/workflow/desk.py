@@ -35,6 +35,8 @@ ADAPTER = json.dumps(
         ]
     }
 )
+HANGS_S = 1500
+"""What still runs after so long hangs: on a machine that is busy, minutes become many."""
 MODELS_FOR_TESTS = REPO / "tests" / "models_for_tests"
 
 
@@ -61,19 +63,19 @@ class Started:
     process: subprocess.Popen[bytes]
     log: Path
 
-    def end(self, timeout_s: float = 300) -> str:
+    def end(self) -> str:
         """Wait for its end; return what it printed."""
-        self.process.wait(timeout_s)
+        self.process.wait(HANGS_S)
         return self.log.read_text()
 
-    def turns(self, every_s: float, timeout_s: float = 300) -> Iterator[None]:
+    def turns(self, every_s: float) -> Iterator[None]:
         """A turn for the caller every so often until it ends; one that hangs is killed."""
-        deadline = time.monotonic() + timeout_s
+        deadline = time.monotonic() + HANGS_S
         while self.process.poll() is None:
             yield
             if time.monotonic() > deadline:
                 self.process.kill()
-                raise AssertionError(f"still at work after {timeout_s} s: {self.log.read_text()}")
+                raise AssertionError(f"still at work after {HANGS_S} s: {self.log.read_text()}")
             time.sleep(every_s)
 
     def workers(self) -> list[psutil.Process]:

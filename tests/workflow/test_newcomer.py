@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.workflow.desk import REPO, counts
+from tests.workflow.desk import HANGS_S, REPO, counts
 from tests.workflow.repository import clone_repository
 
 SAMPLES = 6
@@ -33,7 +33,7 @@ def _type(home: Path, command: str, ok: bool = True) -> str:
     """Run a line of the README; what it printed, without Snakemake's own account of its jobs."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     done = subprocess.run(
-        command, shell=True, cwd=home, env=os.environ | {"PATH": path}, text=True, timeout=580,
+        command, shell=True, cwd=home, env=os.environ | {"PATH": path}, text=True, timeout=HANGS_S,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     assert (done.returncode == 0) == ok, done.stdout

@@ -16,7 +16,7 @@ from hfd.jobs.spec import ModelSpec
 from hfd.jobs.standalone import run_standalone
 from hfd.judge.reruns import difference, outputs_of
 from hfd.judge.trace import read_trace
-from tests.workflow.desk import MODELS_FOR_TESTS, REPO
+from tests.workflow.desk import HANGS_S, MODELS_FOR_TESTS, REPO
 
 NAMES = [f"s{n}" for n in range(8)]
 
@@ -143,7 +143,7 @@ def started(work, hold=()):
         stderr=subprocess.PIPE,
         text=True,
     )
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + HANGS_S
     while not set(hold) <= set(desk.calls("beeper")) and time.monotonic() < deadline:
         time.sleep(0.02)
     return process
@@ -154,13 +154,13 @@ def test_sigterm_drops_what_is_in_flight_and_keeps_what_is_finished(work):
     process.send_signal(signal.SIGTERM)
     time.sleep(0.5)
     work.desk.faults("beeper")  # a session looks up at its next unit
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=HANGS_S)
     assert process.returncode == 143 and "stopped; what is finished stays" in said
     done = {path.parent.name for path in (work.desk.path / "out").glob("*/result.json")}
     assert done == {"s0", "s1", "s2"}
     hidden = work.desk.path / "out" / ".hfd"
     assert not list(hidden.glob("leases/*.json")) and not list(hidden.glob("errors/*.json"))
-    started(work).communicate(timeout=60)
+    started(work).communicate(timeout=HANGS_S)
     assert set(work.desk.calls("beeper", "end").values()) == {1}
 
 
@@ -169,7 +169,7 @@ def test_kill_9_costs_what_was_in_flight_and_the_suspects_run_alone(work):
     process.kill()
     process.communicate()
     work.desk.faults("beeper")
-    started(work).communicate(timeout=60)
+    started(work).communicate(timeout=HANGS_S)
     for name in NAMES:
         beside = of(work.desk, "out", name)[1]["shared"]["most_beside"]
         assert beside == 0 or name not in NAMES[2:6]
