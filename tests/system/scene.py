@@ -31,7 +31,7 @@ class Fault:
     Attributes:
         text: its row in docs/faults.md.
         model: the model's name.
-        strike: called once, when the model has begun `begun` samples.
+        strike: called once, when the model has begun `begun` samples, or the sample of that name.
         mend: called after the first run.
         allowed: samples in flight that may be computed twice: one for each worker that is struck.
     """
@@ -41,7 +41,7 @@ class Fault:
     strike: Callable[[Started], None] = lambda run: None
     mend: Callable[[], None] = lambda: None
     allowed: int = 1
-    begun: int = 2
+    begun: int | str = 2
 
 
 @dataclass
@@ -87,6 +87,12 @@ class Scene:
         self.desk.models[name]["resources"] |= {"gpu": 1, "mem_mb": 900, "slurm_account": ACCOUNT}
         return name
 
+    def add_held(self, name: str) -> str:
+        """A model that waits within each shard until it is struck: on a busy machine that may be late."""
+        self.add_model(name)
+        self.desk.faults(name, hold=[NAMES[1], NAMES[5]])
+        return name
+
     def mend(self, model: str) -> Callable[[], None]:
         """Whatever was wrong with the samples of a model is put right."""
         return lambda: self.desk.faults(model)
@@ -122,14 +128,19 @@ class Scene:
 
     def send(self, how: int, model: str) -> Callable[[Started], None]:
         """The strike that sends a signal to a worker with a sample in hand."""
-        return lambda run: os.kill(self.in_hand(model)["pid"], how)
+
+        def strike(run: Started) -> None:
+            os.kill(self.in_hand(model)["pid"], how)
+            self.desk.faults(model)
+
+        return strike
 
     def play(self, *faults: Fault) -> None:
         """Run all the models at once, strike each in mid-run, mend, and run again."""
         run = self.start(*(fault.model for fault in faults))
         waiting = list(faults)
         for _ in run.turns(every_s=0.3):
-            for fault in [f for f in waiting if self.desk.calls(f.model).total() >= f.begun]:
+            for fault in [f for f in waiting if self._has_begun(f)]:
                 fault.strike(run)
                 waiting.remove(fault)
             self.results_are_whole()
@@ -137,6 +148,12 @@ class Scene:
         for fault in faults:
             fault.mend()
         self.finish(*faults)
+
+    def _has_begun(self, fault: Fault) -> bool:
+        calls = self.desk.calls(fault.model)
+        if isinstance(fault.begun, str):
+            return calls[fault.begun] > 0
+        return calls.total() >= fault.begun
 
     def finish(
         self, *faults: Fault, names: Sequence[str] = NAMES, damaged: str | None = None
@@ -191,7 +208,7 @@ def in_hand(
 ) -> dict[str, Any]:
     """Wait for a worker with a sample (or this one) in hand, in none of the jobs `but`."""
     name = store.lease(sample).name if sample else "[!.]*.json"
-    for _ in range(6000):
+    for _ in range(3000):
         for path in (store.folder / "leases").glob(name):
             try:
                 owner = json.loads(path.read_text())

@@ -21,12 +21,12 @@ def test_jobs_are_struck_each_in_its_own_way(scene: Scene):
     signals = [
         Fault(f"worker gets signal {int(how)}", model, scene.send(how, model))
         for how, model in (
-            (signal.SIGKILL, scene.add_model("killed")),
-            (signal.SIGTERM, scene.add_model("stopped")),
-            (signal.SIGSEGV, scene.add_model("crashed")),
+            (signal.SIGKILL, scene.add_held("killed")),
+            (signal.SIGTERM, scene.add_held("stopped")),
+            (signal.SIGSEGV, scene.add_held("crashed")),
         )
     ]
-    cancelled, late = scene.add_model("cancelled"), scene.add_model("late")
+    cancelled, late = scene.add_held("cancelled"), scene.add_model("late")
     memory, gpu = scene.add_model("memory"), scene.add_model("gpu")
     scene.desk.faults(late, hang=["s00"])
     scene.desk.faults(memory, memory=["s05"])
@@ -38,12 +38,13 @@ def test_jobs_are_struck_each_in_its_own_way(scene: Scene):
 
     def cancel(run):
         scene.cluster.run("scancel", scene.in_hand(cancelled)["job"])
+        scene.desk.faults(cancelled)
 
     with _small_disk(scene, scene.add_model("disk")) as grow:
         scene.play(
             *signals,
             Fault("scancel of one job", cancelled, cancel),
-            Fault("time limit of one job reached", late, shorten, begun=1),
+            Fault("time limit of one job reached", late, shorten, begun="s00"),
             # Up to three tries of its shard, each of which may take one sample along.
             Fault("out of memory in one sample", memory, mend=scene.mend(memory), allowed=3),
             Fault("GPU error in one sample", gpu, mend=scene.mend(gpu), allowed=3),

@@ -35,7 +35,7 @@ from hfd.errors import HfdError
 from hfd.models.settings import make_settings
 
 RATE = 16_000
-HOLD_LIMIT_S = 120
+HOLD_LIMIT_S = 600
 """So that a worker whose test has failed does not stay for ever."""
 
 
