@@ -88,7 +88,7 @@ class Scene:
         return name
 
     def add_held(self, name: str) -> str:
-        """A model that waits within each shard until it is struck: on a busy machine that may be late."""
+        """A model that waits in each shard until it is struck, late as that may be."""
         self.add_model(name)
         self.desk.faults(name, hold=[NAMES[1], NAMES[5]])
         return name
